@@ -52,8 +52,8 @@ type conn struct {
 func (n *Network) newPairLocked(client, server *Host, local, remote *net.TCPAddr, chances rand.PCG) *pair {
 	n.dials++
 	p := &pair{net: n, id: n.dials, clientHost: client, serverHost: server, open: 2}
-	p.link = n.linkLocked(client, server)
-	p.blocked = n.blockedLocked(client, server)
+	p.link = n.linkLocked(client.ip, server.ip)
+	p.blocked = n.blockedLocked(client.ip, server.ip)
 	end := func(local, remote *net.TCPAddr) *conn {
 		return &conn{
 			net: n, pair: p, local: local, remote: remote,

@@ -15,10 +15,11 @@ const leastShare = 2 * time.Second
 
 // dialer is a TCP dial under way. Network.mu guards it.
 type dialer struct {
-	from, to *Host // to is nil where no such host exists
-	at       int64 // when the request arrives; never while the way is blocked
-	chances  rand.PCG
-	wait     waiter
+	from    *Host
+	to      netip.Addr // of a host, which need not exist
+	at      int64      // when the request arrives; never while the way is blocked
+	chances rand.PCG
+	wait    waiter
 }
 
 // dialTCP tries the addresses in order.
@@ -60,7 +61,7 @@ func (h *Host) dialOne(ctx context.Context, addr netip.AddrPort) (*conn, error) 
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	name := "tcp " + h.ip.String() + " " + addr.String()
-	d := &dialer{from: h, to: h.hostLocked(addr.Addr()), chances: newStream(n.seed, name, n.ordinalLocked(name))}
+	d := &dialer{from: h, to: h.realIP(addr.Addr()), chances: newStream(n.seed, name, n.ordinalLocked(name))}
 	n.dialed++
 	id := n.dialed
 	n.dialers[id] = d
@@ -81,20 +82,21 @@ func (h *Host) dialOne(ctx context.Context, addr netip.AddrPort) (*conn, error) 
 // departLocked sends the request on its way.
 func (d *dialer) departLocked(n *Network) {
 	d.at = never
-	if d.to != nil && n.blockedLocked(d.from, d.to) {
+	if n.blockedLocked(d.from.ip, d.to) {
 		return
 	}
-	now, l := n.now(), n.linkLocked(d.from, d.to)
+	now, l := n.now(), n.linkLocked(d.from.ip, d.to)
 	d.at = n.instant(&d.chances, now+int64(l.Latency)+jitter(&d.chances, l.Jitter), 0)
 	d.wait.soonerLocked(now, d.at)
 }
 
 // connectLocked connects a request that has arrived to who listens there.
 func (h *Host) connectLocked(d *dialer, addr netip.AddrPort) (*conn, error) {
-	if d.to == nil {
+	to := h.net.hosts[d.to]
+	if to == nil {
 		return nil, syscall.ECONNREFUSED
 	}
-	l := d.to.listeners[int(addr.Port())]
+	l := to.listeners[int(addr.Port())]
 	if l == nil || len(l.waiting) >= backlog || !l.bound.IsUnspecified() && l.bound != addr.Addr() {
 		return nil, syscall.ECONNREFUSED
 	}
@@ -106,7 +108,7 @@ func (h *Host) connectLocked(d *dialer, addr netip.AddrPort) (*conn, error) {
 	if addr.Addr().IsLoopback() {
 		local = addr.Addr()
 	}
-	p := h.net.newPairLocked(h, d.to,
+	p := h.net.newPairLocked(h, to,
 		net.TCPAddrFromAddrPort(netip.AddrPortFrom(local, uint16(port))),
 		net.TCPAddrFromAddrPort(addr), d.chances)
 	h.clients[port] = true

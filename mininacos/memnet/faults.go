@@ -49,19 +49,16 @@ func (n *Network) SetLink(a, b string, l Link) {
 	defer n.mu.Unlock()
 	n.links[r] = l
 	for _, p := range n.pairs {
-		p.link = n.linkLocked(p.clientHost, p.serverHost)
+		p.link = n.linkLocked(p.clientHost.ip, p.serverHost.ip)
 	}
 }
 
-// linkLocked returns the link between two hosts; b may be nil.
-func (n *Network) linkLocked(a, b *Host) Link {
+// linkLocked returns the link between two hosts.
+func (n *Network) linkLocked(a, b netip.Addr) Link {
 	if len(n.links) == 0 {
 		return Link{}
 	}
-	r := route{a.ip, netip.Addr{}}
-	if b != nil {
-		r = routeOf(a.ip, b.ip)
-	}
+	r := routeOf(a, b)
 	for _, r := range []route{r, routeOf(r.a, netip.Addr{}), routeOf(r.b, netip.Addr{}), {}} {
 		if l, ok := n.links[r]; ok {
 			return l
@@ -103,26 +100,31 @@ func (n *Network) Partition(a, b string, on bool) {
 }
 
 // blockedLocked reports whether nothing passes between two hosts.
-func (n *Network) blockedLocked(a, b *Host) bool {
+func (n *Network) blockedLocked(a, b netip.Addr) bool {
 	if a == b || len(n.holes) == 0 && len(n.partitions) == 0 {
 		return false
 	}
-	return n.holes[a.ip] || n.holes[b.ip] || n.partitions[routeOf(a.ip, b.ip)]
+	return n.holes[a] || n.holes[b] || n.partitions[routeOf(a, b)]
 }
 
 // refreshLocked applies what is blocked now to all that is under way.
 func (n *Network) refreshLocked() {
 	now := n.now()
 	for _, p := range inOrder(n.pairs) {
-		if blocked := n.blockedLocked(p.clientHost, p.serverHost); blocked != p.blocked {
+		if blocked := n.blockedLocked(p.clientHost.ip, p.serverHost.ip); blocked != p.blocked {
 			p.blocked = blocked
 			p.client.stallLocked(now)
 			p.server.stallLocked(now)
 		}
 	}
 	for _, d := range inOrder(n.dialers) {
-		if d.to != nil && n.blockedLocked(d.from, d.to) != (d.at == never) {
+		if n.blockedLocked(d.from.ip, d.to) != (d.at == never) {
 			d.departLocked(n)
+		}
+	}
+	for _, h := range n.hosts {
+		for _, c := range h.packets {
+			c.loseLocked(now) // draws no chances: the order does not matter
 		}
 	}
 }

@@ -24,6 +24,7 @@ type Host struct {
 	// Network.mu guards what follows.
 	listeners map[int]*listener
 	clients   map[int]bool // local ports of connections dialed from here
+	packets   map[int]*packetConn
 	nextPort  int
 }
 
@@ -32,6 +33,7 @@ func newHost(n *Network, ip netip.Addr) *Host {
 		net: n, ip: ip,
 		listeners: make(map[int]*listener),
 		clients:   make(map[int]bool),
+		packets:   make(map[int]*packetConn),
 		nextPort:  firstPort,
 	}
 }
@@ -143,13 +145,12 @@ func (h *Host) resolveLocked(name string) ([]netip.Addr, error) {
 	return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
 }
 
-// hostLocked returns the host that has the address ip as seen from here, nil
-// if there is none.
-func (h *Host) hostLocked(ip netip.Addr) *Host {
+// realIP returns the address of the host that ip leads to from here.
+func (h *Host) realIP(ip netip.Addr) netip.Addr {
 	if ip.IsLoopback() || ip.IsUnspecified() {
-		return h
+		return h.ip
 	}
-	return h.net.hosts[ip]
+	return ip
 }
 
 // DialContext connects to addr, which is "host:port" with an IP address or a

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -111,11 +112,12 @@ func BenchmarkHTTPExchange(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "exchanges/s")
 }
 
-// inBubble runs f in a bubble; synctest.Test wants a *testing.T, which a
-// benchmark has not.
+// inBubble runs f in a bubble, once; synctest.Test wants a *testing.T, which a
+// benchmark has not, and RunTests repeats a test as -count says.
 func inBubble(f func()) {
+	once := sync.OnceFunc(f)
 	testing.RunTests(func(_, _ string) (bool, error) { return true, nil }, []testing.InternalTest{{
 		Name: "bubble",
-		F:    func(t *testing.T) { synctest.Test(t, func(*testing.T) { f() }) },
+		F:    func(t *testing.T) { synctest.Test(t, func(*testing.T) { once() }) },
 	}})
 }
