@@ -32,6 +32,7 @@ type pair struct {
 // later.
 type conn struct {
 	net           *Network
+	host          *Host
 	pair          *pair
 	peer          *conn
 	local, remote *net.TCPAddr
@@ -54,15 +55,15 @@ func (n *Network) newPairLocked(client, server *Host, local, remote *net.TCPAddr
 	p := &pair{net: n, id: n.dials, clientHost: client, serverHost: server, open: 2}
 	p.link = n.linkLocked(client.ip, server.ip)
 	p.blocked = n.blockedLocked(client.ip, server.ip)
-	end := func(local, remote *net.TCPAddr) *conn {
+	end := func(host *Host, local, remote *net.TCPAddr) *conn {
 		return &conn{
-			net: n, pair: p, local: local, remote: remote,
+			net: n, host: host, pair: p, local: local, remote: remote,
 			reading: make(chan struct{}, 1), writing: make(chan struct{}, 1),
 			chances:      *rand.NewPCG(chances.Uint64(), chances.Uint64()),
 			readDeadline: never, writeDeadline: never,
 		}
 	}
-	p.client, p.server = end(local, remote), end(remote, local)
+	p.client, p.server = end(client, local, remote), end(server, remote, local)
 	p.client.peer, p.server.peer = p.server, p.client
 	n.pairs[p.id] = p
 	return p
@@ -116,7 +117,7 @@ func (c *conn) takeLocked(k kind, b []byte, now int64) (int, error) {
 	// A writer that waits for room is let on when half the window is free, not
 	// for every byte read; and at an instant of its own, as a delivery would be.
 	if w := &c.peer.writeWait; w.waiting && c.in.size() <= window/2 {
-		w.soonerLocked(now, c.net.instant(&c.chances, now, 0))
+		w.soonerLocked(now, c.instantLocked(now, 0))
 	}
 	return n, nil
 }
@@ -198,7 +199,12 @@ func (c *conn) arrivalLocked(now, after int64) int64 {
 		return never
 	}
 	delay := int64(c.pair.link.Latency) + jitter(&c.chances, c.pair.link.Jitter)
-	return c.net.instant(&c.chances, now+delay, after)
+	return c.instantLocked(now+delay, after)
+}
+
+// instantLocked returns an instant for what comes from this end.
+func (c *conn) instantLocked(base, after int64) int64 {
+	return c.net.instant(c.host.lane, &c.chances, base, after)
 }
 
 // resetLocked lets this end see a reset, after a delay, unless one is on its
@@ -209,7 +215,7 @@ func (c *conn) resetLocked(now, delay int64) {
 	}
 	at := int64(never)
 	if !c.pair.blocked {
-		at = c.net.instant(&c.peer.chances, now+delay, c.in.last)
+		at = c.peer.instantLocked(now+delay, c.in.last)
 	}
 	c.in.push(at, reset, nil)
 	c.readWait.soonerLocked(now, c.in.first().at)
@@ -225,7 +231,7 @@ func (c *conn) cutLocked(now int64) {
 	if c.in.resetAt != 0 {
 		return
 	}
-	at := c.net.instant(&c.peer.chances, now, 0)
+	at := c.peer.instantLocked(now, 0)
 	c.in.push(at, reset, nil)
 	c.readWait.soonerLocked(now, c.in.first().at)
 	c.writeWait.soonerLocked(now, at)

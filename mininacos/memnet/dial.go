@@ -86,7 +86,7 @@ func (d *dialer) departLocked(n *Network) {
 		return
 	}
 	now, l := n.now(), n.linkLocked(d.from.ip, d.to)
-	d.at = n.instant(&d.chances, now+int64(l.Latency)+jitter(&d.chances, l.Jitter), 0)
+	d.at = n.instant(d.from.lane, &d.chances, now+int64(l.Latency)+jitter(&d.chances, l.Jitter), 0)
 	d.wait.soonerLocked(now, d.at)
 }
 

@@ -18,8 +18,9 @@ const (
 // dial. Network.Host makes it; it is safe for concurrent use and needs no
 // closing. It has one IP address, and the loopback addresses to itself.
 type Host struct {
-	net *Network
-	ip  netip.Addr
+	net  *Network
+	ip   netip.Addr
+	lane int64 // see schedule
 
 	// Network.mu guards what follows.
 	listeners map[int]*listener
@@ -28,9 +29,9 @@ type Host struct {
 	nextPort  int
 }
 
-func newHost(n *Network, ip netip.Addr) *Host {
+func newHost(n *Network, ip netip.Addr, lane int64) *Host {
 	return &Host{
-		net: n, ip: ip,
+		net: n, ip: ip, lane: lane,
 		listeners: make(map[int]*listener),
 		clients:   make(map[int]bool),
 		packets:   make(map[int]*packetConn),

@@ -63,7 +63,7 @@ func (l *listener) acceptLocked() *conn {
 // offerLocked lets c wait for Accept.
 func (l *listener) offerLocked(c *conn) {
 	now := l.host.net.now()
-	l.last = l.host.net.instant(&c.chances, now, l.last)
+	l.last = c.instantLocked(now, l.last)
 	l.waiting = append(l.waiting, arrival{l.last, c})
 	l.wait.soonerLocked(now, l.waiting[0].at)
 }

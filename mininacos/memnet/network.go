@@ -36,7 +36,7 @@ type Network struct {
 // New returns a network without hosts. The seed decides every chance in it:
 // the nanoseconds by which deliveries differ, jitter, loss, duplicates and
 // reordering. The same program with the same seed in a bubble runs the same
-// way again.
+// way again (see the package documentation for what it takes).
 func New(seed uint64) *Network {
 	return &Network{
 		seed:       seed,
@@ -64,7 +64,7 @@ func (n *Network) Host(ip string) *Host {
 	defer n.mu.Unlock()
 	h := n.hosts[addr]
 	if h == nil {
-		h = newHost(n, addr)
+		h = newHost(n, addr, laneOf(n.seed, len(n.hosts)))
 		n.hosts[addr] = h
 	}
 	return h

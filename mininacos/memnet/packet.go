@@ -257,9 +257,9 @@ func (c *packetConn) postLocked(now int64, b []byte, to netip.AddrPort) {
 	// The chances are drawn whether somebody listens or not, so that the ones
 	// of later datagrams do not depend on it.
 	lost := chance(&f.chances, link.Loss)
-	arrivals := []int64{f.arrival(n, now, link)}
+	arrivals := []int64{f.arrival(c.host, now, link)}
 	if chance(&f.chances, link.Duplicate) {
-		arrivals = append(arrivals, f.arrival(n, now, link))
+		arrivals = append(arrivals, f.arrival(c.host, now, link))
 	}
 	if lost || host == nil || n.blockedLocked(c.host.ip, ip) {
 		return
@@ -276,13 +276,13 @@ func (c *packetConn) postLocked(now int64, b []byte, to netip.AddrPort) {
 
 // arrival returns when a datagram arrives that is sent now. Datagrams keep
 // their order, but one that is to be overtaken counts for nothing in it.
-func (f *flow) arrival(n *Network, now int64, l Link) int64 {
+func (f *flow) arrival(from *Host, now int64, l Link) int64 {
 	delay := int64(l.Latency) + jitter(&f.chances, l.Jitter)
 	if chance(&f.chances, l.Reorder) {
 		late := int64(max(l.Latency+l.Jitter, overtaken))
-		return n.instant(&f.chances, now+delay+late, 0)
+		return from.net.instant(from.lane, &f.chances, now+delay+late, 0)
 	}
-	f.last = n.instant(&f.chances, now+delay, f.last)
+	f.last = from.net.instant(from.lane, &f.chances, now+delay, f.last)
 	return f.last
 }
 

@@ -10,9 +10,13 @@ import (
 // deadline that is not set, a delivery that a black hole holds back.
 const never = math.MaxInt64
 
-// firstSpan is the range, in nanoseconds, from which the extra time of a
-// delivery is drawn at first.
-const firstSpan = 64
+// Every host has a lane: its deliveries arrive at instants that are equal to
+// the lane modulo lanes. firstSpan is among how many of those, one every lanes
+// nanoseconds, the instant of a delivery is drawn at first.
+const (
+	lanes     = 256
+	firstSpan = 4
+)
 
 // pruneAt is the number of remembered instants at which those that are past
 // are forgotten.
@@ -24,6 +28,10 @@ const pruneAt = 1024
 // Why unique: when two deliveries share an instant, two goroutines become
 // runnable at once and the Go scheduler decides which goes first, so a run in
 // virtual time does not repeat. With one delivery an instant, it does.
+//
+// Why lanes: goroutines on several hosts that do act at one instant (all
+// clients start at noon) ask for instants in an order that is the scheduler's
+// too. As hosts never compete for an instant, that order does not matter.
 type schedule struct {
 	start time.Time
 	taken map[int64]struct{} // instants given out, the past ones pruned now and then
@@ -45,16 +53,17 @@ func (s *schedule) at(t time.Time) int64 {
 	return int64(t.Sub(s.start))
 }
 
-// instant returns a free instant later than both base and after, and takes it.
-// The few nanoseconds beyond come from r; the range doubles until a free one
-// is found, so that thousands of deliveries from one instant stay cheap.
-func (s *schedule) instant(r *rand.PCG, base, after int64) int64 {
+// instant returns a free instant in a lane, later than both base and after, and
+// takes it. r draws it from the next few; the range doubles until a free one is
+// found, so that thousands of deliveries from one instant stay cheap.
+func (s *schedule) instant(lane int64, r *rand.PCG, base, after int64) int64 {
 	if len(s.taken) >= s.prune {
 		s.forget()
 	}
-	base = max(base, after)
+	first := max(base, after) + 1
+	first += (lane - first) & (lanes - 1)
 	for span := uint64(firstSpan); ; span *= 2 {
-		at := base + 1 + int64(r.Uint64()%span)
+		at := first + lanes*int64(r.Uint64()%span)
 		if _, used := s.taken[at]; !used {
 			s.taken[at] = struct{}{}
 			return at
@@ -101,4 +110,10 @@ func jitter(r *rand.PCG, most time.Duration) int64 {
 		return 0
 	}
 	return int64(r.Uint64() % (uint64(most) + 1))
+}
+
+// laneOf returns the lane of the host made as number index: a different one for
+// each of the first hosts, and with another seed another one.
+func laneOf(seed uint64, index int) int64 {
+	return int64((uint64(index)*(seed>>8|1) + seed) % lanes)
 }
