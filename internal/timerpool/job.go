@@ -34,7 +34,8 @@ type Job struct {
 //
 // The context of a run ends when the pool closes. What run returns is when the job is
 // due next; the zero time means not again, unless Schedule was called meanwhile. A
-// due time in the past means at once, behind the jobs that were due earlier.
+// due time in the past means now, behind the jobs that wait for a worker already.
+//
 // run must not panic, which would end the process as any panic in a goroutine does,
 // nor call runtime.Goexit, and it must not close the pool.
 func (k *Kind) NewJob(run func(ctx context.Context) (next time.Time)) *Job {
@@ -88,11 +89,12 @@ func (j *Job) Due() time.Time {
 	return p.time(j.due)
 }
 
-// planLocked moves a job that is not running to its place for the due time.
+// planLocked moves a job that is not running to its place for the due time. One that is
+// past counts as now: a job that is always late does not go before all others for ever.
 func (j *Job) planLocked(due time.Duration) {
 	p := j.kind.pool
 	p.seq++
-	e := entry{due: due, seq: p.seq, job: j}
+	e := entry{due: max(due, time.Since(p.start)), seq: p.seq, job: j}
 	j.due = due
 	if j.state == planned && due != never {
 		p.planned.set(j.index, e)

@@ -110,8 +110,8 @@ func (p *Pool) wakeLocked() {
 // armLocked sets the timer; what is past already is due at once. Since Go 1.23 a timer
 // that was reset delivers nothing of before, and an early look would do no harm either.
 func (p *Pool) armLocked(at time.Duration) {
-	p.armed = max(0, at)
-	p.timer.Reset(p.armed - time.Since(p.start))
+	p.armed = at
+	p.timer.Reset(at - time.Since(p.start))
 }
 
 // tick waits for due times until nothing is planned or the pool is closed.
