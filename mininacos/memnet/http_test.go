@@ -3,13 +3,16 @@ package memnet_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"runtime"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/nacos-naming/nacos/mininacos/memnet"
 )
@@ -63,18 +66,137 @@ func exchange(c *http.Client, url string, body []byte) error {
 	return nil
 }
 
-func TestHTTPKeepAlive(t *testing.T) {
+// transport returns an HTTP transport that dials from the client's host.
+func transport(n *memnet.Network) *http.Transport {
+	return &http.Transport{DialContext: n.Host(clientIP).DialContext}
+}
+
+const url = "http://" + serverIP + ":8848/"
+
+// keepAlive makes exchanges of several sizes over one connection.
+func keepAlive(t *testing.T) {
+	n := memnet.New(1)
+	_, stop := serve(t, n.Host(serverIP), ":8848", echo)
+	tr := transport(n)
+	for _, size := range []int{0, 10, 1 << 20, 100} {
+		if err := exchange(&http.Client{Transport: tr}, url, make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n.Dials() != 1 {
+		t.Errorf("dials = %d, want 1 kept alive", n.Dials())
+	}
+	tr.CloseIdleConnections()
+	stop()
+	if n.OpenConns() != 0 {
+		t.Errorf("open connections = %d", n.OpenConns())
+	}
+}
+
+func TestHTTPKeepAlive(t *testing.T) { synctest.Test(t, keepAlive) }
+
+func TestHTTPKeepAliveRealTime(t *testing.T) {
+	checkLeaks(t)
+	keepAlive(t)
+}
+
+// Many clients at once, each exchange taking two latencies.
+func TestHTTPConcurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New(1)
-		_, stop := serve(t, n.Host("10.0.0.1"), ":8848", echo)
-		tr := &http.Transport{DialContext: n.Host("10.0.0.2").DialContext}
-		for _, size := range []int{0, 10, 1 << 20, 100} {
-			if err := exchange(&http.Client{Transport: tr}, "http://10.0.0.1:8848/", make([]byte, size)); err != nil {
-				t.Fatal(err)
+		n.SetLink("", "", memnet.Link{Latency: 10 * time.Millisecond, Jitter: 10 * time.Millisecond})
+		_, stop := serve(t, n.Host(serverIP), ":8848", echo)
+		tr := transport(n)
+		tr.MaxIdleConnsPerHost = 100
+		var wg sync.WaitGroup
+		for i := range 50 {
+			wg.Go(func() {
+				for j := range 20 {
+					if err := exchange(&http.Client{Transport: tr}, url, bytes.Repeat([]byte{byte(i)}, i*j*50)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		tr.CloseIdleConnections()
+		stop()
+	})
+}
+
+// A request that is cancelled closes its connection, and the handler learns of
+// it.
+func TestHTTPCancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := memnet.New(1)
+		gone := make(chan time.Time, 1)
+		_, stop := serve(t, n.Host(serverIP), ":8848", func(w http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			gone <- time.Now()
+		})
+		tr := transport(n)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		req, _ := http.NewRequestWithContext(ctx, "GET", url, nil)
+		start := time.Now()
+		if _, err := tr.RoundTrip(req); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		about(t, "request", time.Since(start), time.Second)
+		about(t, "cancel", (<-gone).Sub(start), time.Second)
+		stop()
+		if n.OpenConns() != 0 {
+			t.Errorf("open connections = %d", n.OpenConns())
+		}
+	})
+}
+
+// Shutdown waits for the exchange under way; Close breaks it. Either way the
+// port is free for the next server.
+func TestHTTPServerEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := memnet.New(1)
+		slow := func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-time.After(10 * time.Second):
+				io.WriteString(w, "done")
+			case <-r.Context().Done():
 			}
 		}
-		if n.Dials() != 1 {
-			t.Errorf("dials = %d, want 1 kept alive", n.Dials())
+		tr := transport(n)
+		get := func() error {
+			resp, err := (&http.Client{Transport: tr}).Get(url)
+			if err == nil {
+				_, err = io.ReadAll(resp.Body)
+				resp.Body.Close()
+			}
+			return err
+		}
+		s, stop := serve(t, n.Host(serverIP), ":8848", slow)
+		under := after(get)
+		time.Sleep(time.Second)
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := <-under; got.err != nil || got.took < 10*time.Second {
+			t.Errorf("Shutdown: the exchange took %v, %v", got.took, got.err)
+		}
+		stop()
+		if err := get(); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("after Shutdown: %v", err)
+		}
+
+		_, stop = serve(t, n.Host(serverIP), ":8848", slow)
+		under = after(get)
+		time.Sleep(time.Second)
+		stop()
+		if got := <-under; got.err == nil || got.took > 2*time.Second {
+			t.Errorf("Close: the exchange took %v, %v", got.took, got.err)
+		}
+
+		_, stop = serve(t, n.Host(serverIP), ":8848", echo)
+		if err := get(); err != nil {
+			t.Errorf("the next server: %v", err)
 		}
 		tr.CloseIdleConnections()
 		stop()
@@ -84,16 +206,40 @@ func TestHTTPKeepAlive(t *testing.T) {
 	})
 }
 
-// BenchmarkHTTPExchange is one keep-alive GET over http.Transport and
-// http.Server in virtual time with GOMAXPROCS=1.
-func BenchmarkHTTPExchange(b *testing.B) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	b.ReportAllocs()
-	run := func() {
+// A kept-alive connection that is cut costs a request nothing: the transport
+// dials again.
+func TestHTTPCutConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New(1)
-		_, stop := serve(b, n.Host("10.0.0.1"), ":8848", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "ok") })
-		tr := &http.Transport{DialContext: n.Host("10.0.0.2").DialContext}
-		req, err := http.NewRequestWithContext(context.Background(), "GET", "http://10.0.0.1:8848/", nil)
+		_, stop := serve(t, n.Host(serverIP), ":8848", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "ok") })
+		tr := transport(n)
+		for i := range 3 {
+			resp, err := (&http.Client{Transport: tr}).Get(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			if cut := n.CutConns(clientIP, serverIP); cut != 1 {
+				t.Errorf("exchange %d: cut %d connections", i, cut)
+			}
+		}
+		if n.Dials() != 3 {
+			t.Errorf("dials = %d, want 3", n.Dials())
+		}
+		tr.CloseIdleConnections()
+		stop()
+	})
+}
+
+// BenchmarkHTTPExchange is one keep-alive GET over http.Transport and
+// http.Server, in virtual time and in real time, with GOMAXPROCS=1.
+func BenchmarkHTTPExchange(b *testing.B) {
+	run := func(b *testing.B) {
+		n := memnet.New(1)
+		_, stop := serve(b, n.Host(serverIP), ":8848", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "ok") })
+		tr := transport(n)
+		req, err := http.NewRequestWithContext(context.Background(), "GET", url, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -108,8 +254,17 @@ func BenchmarkHTTPExchange(b *testing.B) {
 		tr.CloseIdleConnections()
 		stop()
 	}
-	inBubble(run)
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "exchanges/s")
+	for name, f := range map[string]func(*testing.B){
+		"bubble": func(b *testing.B) { inBubble(func() { run(b) }) },
+		"real":   run,
+	} {
+		b.Run(name, func(b *testing.B) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+			b.ReportAllocs()
+			f(b)
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "exchanges/s")
+		})
+	}
 }
 
 // inBubble runs f in a bubble, once; synctest.Test wants a *testing.T, which a
