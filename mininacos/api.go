@@ -1,0 +1,340 @@
+package mininacos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/nacos-naming/nacos/internal/wire"
+)
+
+// contextPath is where the server's APIs are, as on a real server by default.
+const contextPath = "/nacos"
+
+const namingPath = "/v1/ns"
+
+// API names what a request asks for.
+type API string
+
+// The APIs the server has; every other request is APIOther.
+const (
+	APIRegister    API = "register"
+	APIDeregister  API = "deregister"
+	APIUpdate      API = "update"
+	APIList        API = "list"
+	APIBeat        API = "beat"
+	APIServiceList API = "service list"
+	APIMetrics     API = "metrics"
+	APIOther       API = "other"
+)
+
+// apiOf finds the API of a method and a path. A trailing slash is no difference.
+func apiOf(method, path string) API {
+	path, ok := strings.CutPrefix(path, contextPath)
+	if !ok {
+		return APIOther
+	}
+	switch method + " " + strings.TrimSuffix(path, "/") {
+	case "POST " + wire.PathInstance:
+		return APIRegister
+	case "DELETE " + wire.PathInstance:
+		return APIDeregister
+	case "PUT " + wire.PathInstance:
+		return APIUpdate
+	case "GET " + wire.PathInstanceList:
+		return APIList
+	case "PUT " + wire.PathBeat:
+		return APIBeat
+	case "GET " + wire.PathServiceList:
+		return APIServiceList
+	case "GET " + wire.PathMetrics:
+		return APIMetrics
+	}
+	return APIOther
+}
+
+// serve answers one request; done ends with the server.
+func (s *Server) serve(done context.Context, w http.ResponseWriter, r *http.Request) {
+	p, err := readParams(r)
+	if err != nil {
+		panic(http.ErrAbortHandler) // the client went, or the server stops
+	}
+	req := newRequest(r, p)
+	s.requests.add(req)
+	fault := s.faults.find(req)
+	if !fault.before(done, w, r) {
+		return
+	}
+	var rep reply
+	if fault.Status != 0 {
+		rep = fault.reply()
+	} else {
+		rep = s.answer(req.API, r, p)
+	}
+	fault.after(done, w, r, &rep)
+}
+
+// answer does what a request asks for.
+func (s *Server) answer(api API, r *http.Request, p params) reply {
+	if api == APIOther {
+		return noSuchAPI(r)
+	}
+	path := r.URL.EscapedPath()
+	var beat *wire.Beat
+	if text := p.optional(wire.ParamBeat, ""); api == APIBeat && text != "" {
+		var msg string
+		if beat, msg = decodeBeat(text); msg != "" {
+			return faultReply(p, msg, path)
+		}
+	}
+	values, msg := collect(api, p, beat)
+	if msg != "" {
+		return faultReply(p, msg, path)
+	}
+	if msg := nameFault(p); msg != "" {
+		return pageReply(http.StatusBadRequest, msg, path)
+	}
+	if msg := values.illegal(); msg != "" {
+		return checkReply(msg)
+	}
+	rep, err := s.call(api, p, beat)
+	if refused := (*apiError)(nil); errors.As(err, &refused) {
+		return causedReply(refused.status, refused.msg)
+	}
+	return rep
+}
+
+func (s *Server) call(api API, p params, beat *wire.Beat) (reply, error) {
+	switch api {
+	case APIRegister:
+		return s.register(p)
+	case APIDeregister:
+		return s.deregister(p)
+	case APIUpdate:
+		return s.update(p)
+	case APIList:
+		return s.list(p)
+	case APIBeat:
+		return s.beat(p, beat)
+	case APIServiceList:
+		return s.serviceList(p)
+	default:
+		return s.metrics(p), nil
+	}
+}
+
+// noSuchAPI answers what the server does not have.
+func noSuchAPI(r *http.Request) reply {
+	path := r.URL.EscapedPath()
+	switch {
+	case path == contextPath+namingPath || strings.HasPrefix(path, contextPath+namingPath+"/"):
+		return pageReply(http.StatusNotImplemented, "no such api:"+r.Method+":"+path, path)
+	case path == contextPath || strings.HasPrefix(path, contextPath+"/"):
+		return pageReply(http.StatusNotFound, "No message available", path)
+	}
+	return htmlPageReply(http.StatusNotFound)
+}
+
+// faultReply is the answer to parameters that cannot be read. A service name that is wrong as well makes the real server
+// stumble over its own first answer.
+func faultReply(p params, msg, path string) reply {
+	if nameFault(p) != "" {
+		msg = "Cannot call sendError() after the response has been committed"
+	}
+	return pageReply(http.StatusInternalServerError, msg, path)
+}
+
+// decodeBeat reads the beat parameter; msg is what is wrong with it. The real server quotes its JSON library's words, of
+// which only the commonest are imitated.
+func decodeBeat(text string) (beat *wire.Beat, msg string) {
+	beat, err := wire.DecodeBeat([]byte(text))
+	if err == nil {
+		return beat, ""
+	}
+	cause := "Unrecognized JSON\n at [Source: (String)\"" + text + "\"; line: 1, column: 1]"
+	if rest := strings.TrimLeft(text, " \t\r\n"); strings.HasPrefix(rest, "{") {
+		at := len(text) - len(rest) + 1
+		for _, c := range rest[1:] {
+			if c != '"' && c != '}' {
+				cause = "Unexpected character ('" + string(c) + "' (code " + strconv.Itoa(int(c)) + ")): was expecting double-quote to start field name\n" +
+					" at [Source: (String)\"" + text + "\"; line: 1, column: " + strconv.Itoa(at+2) + "]"
+			}
+			break
+		}
+	}
+	return nil, "Server failed, caused: errCode: 101, errMsg: Nacos deserialize for class [com.alibaba.nacos.naming.healthcheck.RsInfo] failed, cause error[" +
+		cause + "].  ;caused: " + cause + ";"
+}
+
+var okReply = textReply(http.StatusOK, "ok")
+
+func (s *Server) register(p params) (reply, error) {
+	k, err := p.serviceKey()
+	if err != nil {
+		return reply{}, err
+	}
+	in, err := p.instance()
+	if err != nil {
+		return reply{}, err
+	}
+	if err := in.legal(); err != nil {
+		return reply{}, err
+	}
+	return okReply, s.reg.register(k, in)
+}
+
+func (s *Server) deregister(p params) (reply, error) {
+	k, err := p.serviceKey()
+	if err != nil {
+		return reply{}, err
+	}
+	in, err := p.instance()
+	if err != nil {
+		return reply{}, err
+	}
+	s.reg.deregister(k, in.endpoint, in.ephemeral)
+	return okReply, nil
+}
+
+// update lays what the request says over the instance; what it does not say is laid over with its default (S6).
+func (s *Server) update(p params) (reply, error) {
+	k, err := p.serviceKey()
+	if err != nil {
+		return reply{}, err
+	}
+	in, err := p.instance()
+	if err != nil {
+		return reply{}, err
+	}
+	if err := in.legal(); err != nil {
+		return reply{}, err
+	}
+	return okReply, s.reg.update(k, in.overlayKey(), overlay{weight: in.weight, enabled: in.enabled, metadata: in.metadata})
+}
+
+// list answers the instances of a service. udpPort and clientIP are where a client wants pushes; they are checked as the
+// real server does, and nothing is pushed.
+func (s *Server) list(p params) (reply, error) {
+	k, err := p.serviceKey()
+	if err != nil {
+		return reply{}, err
+	}
+	if _, err := parseInt(p.optional(wire.ParamUDPPort, "0")); err != nil {
+		return reply{}, err
+	}
+	key := listKey{
+		clusters: p.optional(wire.ParamClusters, ""),
+		healthy:  strings.EqualFold(p.optional(wire.ParamHealthyOnly, "false"), "true"),
+	}
+	return s.reg.list(k, key).reply(s.now()), nil
+}
+
+// beat keeps an instance alive; a full beat registers one the server does not know (S3).
+func (s *Server) beat(p params, beat *wire.Beat) (reply, error) {
+	at := overlayKey{cluster: p.optional(wire.ParamClusterName, wire.DefaultCluster)}
+	var err error
+	if at.ip, at.port = p.optional(wire.ParamIP, ""), 0; beat != nil {
+		if strings.TrimSpace(beat.Cluster) != "" {
+			at.cluster = beat.Cluster
+		}
+		at.ip, at.port = beat.IP, beat.Port
+	} else if at.port, err = parseInt(p.optional(wire.ParamPort, "0")); err != nil {
+		return reply{}, err
+	}
+	k, err := p.serviceKey()
+	if err != nil {
+		return reply{}, err
+	}
+	code := wire.CodeOK
+	if !s.reg.beat(k, at.endpoint, beat == nil || beatIsFor(beat, k)) {
+		if beat == nil {
+			code = wire.CodeResourceNotFound
+		} else if err := s.registerBeat(k, at, beat); err != nil {
+			return reply{}, err
+		}
+	}
+	return jsonReply(wire.AppendBeatReply(nil, wire.BeatReply{
+		ClientBeatInterval: s.reg.beatInterval(k, at),
+		Code:               code,
+		LightBeatEnabled:   true,
+	})), nil
+}
+
+// beatIsFor tells whether a full beat refreshes an instance of that service: the server goes by the name in the beat (a
+// beat without one is answered as any other, and refreshes nothing; measured).
+func beatIsFor(beat *wire.Beat, k serviceKey) bool {
+	group, name, ok := strings.Cut(beat.Service, wire.GroupSeparator)
+	if !ok {
+		group, name = wire.DefaultGroup, beat.Service
+	}
+	return group == k.group && name == k.name
+}
+
+// registerBeat registers the instance a full beat tells of: always enabled and healthy.
+func (s *Server) registerBeat(k serviceKey, at overlayKey, beat *wire.Beat) error {
+	in := &instance{
+		endpoint:  at.endpoint,
+		cluster:   at.cluster,
+		weight:    beat.Weight,
+		healthy:   true,
+		enabled:   true,
+		ephemeral: beat.Ephemeral,
+		metadata:  beat.Metadata,
+	}
+	if err := in.legal(); err != nil {
+		return err
+	}
+	return s.reg.register(k, in)
+}
+
+// serviceList is a page of the names of a group's services, in order of creation (the real server's has none). A page
+// number that is none is the first, a page size that is none is 0.
+func (s *Server) serviceList(p params) (reply, error) {
+	text, err := p.required(wire.ParamPageNo)
+	if err != nil {
+		return reply{}, err
+	}
+	no := toInt(text, 1)
+	if text, err = p.required(wire.ParamPageSize); err != nil {
+		return reply{}, err
+	}
+	size := toInt(text, 0)
+	group := p.optional(wire.ParamGroupName, wire.DefaultGroup)
+	names := s.reg.serviceNames(p.namespace(), group)
+	from := max(no-1, 0) * size
+	to := min(from+size, len(names))
+	if size < 0 {
+		return reply{}, badRequest("fromIndex(" + strconv.Itoa(max(from, 0)) + ") > toIndex(" + strconv.Itoa(to) + ")")
+	}
+	page := wire.ServiceList{Count: len(names), Names: []string{}}
+	if from < to {
+		page.Names = names[from:to]
+	}
+	return jsonReply(wire.AppendServiceList(nil, page)), nil
+}
+
+func toInt(text string, def int) int {
+	n, err := parseInt(text)
+	if err != nil {
+		return def
+	}
+	return n
+}
+
+// metrics says that the server is up, and on request how much it has.
+func (s *Server) metrics(p params) reply {
+	status := struct {
+		Status string `json:"status"`
+	}{"UP"}
+	if strings.EqualFold(p.optional("onlyStatus", "true"), "true") {
+		body, _ := json.Marshal(status)
+		return jsonReply(body)
+	}
+	m := s.reg.count(s)
+	m.Status = status.Status
+	body, _ := json.Marshal(m)
+	return jsonReply(body)
+}
