@@ -150,6 +150,9 @@ func faultReply(p params, msg, path string) reply {
 // decodeBeat reads the beat parameter; msg is what is wrong with it. The real server quotes its JSON library's words, of
 // which only the commonest are imitated.
 func decodeBeat(text string) (beat *wire.Beat, msg string) {
+	if text == "null" {
+		return nil, `Server failed, caused: Cannot invoke "com.alibaba.nacos.naming.healthcheck.RsInfo.getIp()" because "rsInfo" is null;`
+	}
 	beat, err := wire.DecodeBeat([]byte(text))
 	if err == nil {
 		return beat, ""

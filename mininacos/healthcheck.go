@@ -67,6 +67,9 @@ func (s *service) startCheckLocked(in *instance) {
 	}
 	in.check.job = s.reg.kinds.connects.NewJob(func(ctx context.Context) time.Time {
 		s.reg.guard("connect", s.key, func() { s.connect(ctx, in) })
+		s.reg.mu.Lock()
+		defer s.reg.mu.Unlock()
+		in.check.inFlight = false // also after a panic
 		return time.Time{}
 	})
 }
@@ -107,11 +110,6 @@ func (s *service) connect(ctx context.Context, in *instance) {
 	r.mu.Lock()
 	by, since := in.check.by, in.check.since
 	r.mu.Unlock()
-	defer func() { // also after a panic
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		in.check.inFlight = false
-	}()
 	start := time.Now()
 	if waited := start.Sub(since); waited > waitedLong {
 		r.log.Warn("check waited too long", zap.Duration("waited", waited), zap.String("service", s.grouped))

@@ -1,6 +1,11 @@
 package mininacos
 
-import "github.com/nacos-naming/nacos/internal/wire"
+import (
+	"strconv"
+	"strings"
+
+	"github.com/nacos-naming/nacos/internal/wire"
+)
 
 // metrics are the counters of /operator/metrics, in the real server's order. There are no subscribers and no connections
 // here, and the machine's figures are not measured.
@@ -15,9 +20,21 @@ type metrics struct {
 	EphemeralIPPortClientCount int     `json:"ephemeralIpPortClientCount"`
 	PersistentIPPortClients    int     `json:"persistentIpPortClientCount"`
 	ResponsibleClientCount     int     `json:"responsibleClientCount"`
-	CPU                        float64 `json:"cpu"`
-	Load                       float64 `json:"load"`
-	Mem                        float64 `json:"mem"`
+	CPU                        decimal `json:"cpu"`
+	Load                       decimal `json:"load"`
+	Mem                        decimal `json:"mem"`
+}
+
+// decimal is written as Java writes a double.
+type decimal float64
+
+// MarshalJSON gives whole numbers their ".0".
+func (d decimal) MarshalJSON() ([]byte, error) {
+	text := strconv.FormatFloat(float64(d), 'f', -1, 64)
+	if !strings.Contains(text, ".") {
+		text += ".0"
+	}
+	return []byte(text), nil
 }
 
 // count counts what the registry has, as seen by one of its servers. A client is an ip:port with an instance, as in 2.x.
@@ -55,7 +72,7 @@ func (r *registry) count(by *Server) metrics {
 	return m
 }
 
-// names are the grouped names of a namespace's services in order of creation.
+// groupedNames are the grouped names of a namespace's services in order of creation.
 func (r *registry) groupedNames(namespace string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
