@@ -307,10 +307,10 @@ func (s *Server) serviceList(p params) (reply, error) {
 	size := toInt(text, 0)
 	group := p.optional(wire.ParamGroupName, wire.DefaultGroup)
 	names := s.reg.serviceNames(p.namespace(), group)
-	from := max(no-1, 0) * size
+	from := max((no-1)*size, 0)
 	to := min(from+size, len(names))
 	if size < 0 {
-		return reply{}, badRequest("fromIndex(" + strconv.Itoa(max(from, 0)) + ") > toIndex(" + strconv.Itoa(to) + ")")
+		return reply{}, badRequest("fromIndex(" + strconv.Itoa(from) + ") > toIndex(" + strconv.Itoa(to) + ")")
 	}
 	page := wire.ServiceList{Count: len(names), Names: []string{}}
 	if from < to {

@@ -83,8 +83,11 @@ func (r *registry) guard(check string, k serviceKey, run func()) {
 			r.log.Error("panic in a check", zap.String("check", check), zap.String("service", k.grouped()), zap.String("panic", fmt.Sprint(p)), zap.Stack("stack"))
 		}
 	}()
-	if r.hook != nil {
-		r.hook(check, k)
+	r.mu.Lock()
+	hook := r.hook
+	r.mu.Unlock()
+	if hook != nil {
+		hook(check, k)
 	}
 	run()
 }

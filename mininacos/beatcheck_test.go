@@ -2,6 +2,7 @@ package mininacos
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -163,34 +164,36 @@ func TestS2_OneBeatCheckPerServiceWhileItLives(t *testing.T) {
 func TestS2_BeatCheckSurvivesPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := onMemnet(t)
-		panics := 0
-		c.srv.reg.hook = func(string, serviceKey) {
-			if panics++; panics <= 4 { // the checks up to 20 s
+		var runs atomic.Int64
+		setHook(c.srv, func(string, serviceKey) {
+			if runs.Add(1) <= 4 { // the checks up to 20 s
 				panic("for the test")
 			}
-		}
+		})
 		c.register("s", "10.1.1.1")
 		changes := watch(c, "s", 40*time.Second)
 		require.Len(t, changes, 3, changes)
 		require.Contains(t, changes[1].list, "unhealthy")
 		between(t, "unhealthy", changes[1].after, 24*time.Second, 26*time.Second)
 		require.Empty(t, changes[2].list)
-		require.Greater(t, panics, 4)
+		require.Greater(t, runs.Load(), int64(4))
 	})
 }
 
-// countChecks counts the runs of a check for a service. It is called before the first of them is created.
+// setHook has f called in each check.
+func setHook(srv *Server, f func(check string, k serviceKey)) {
+	srv.reg.mu.Lock()
+	defer srv.reg.mu.Unlock()
+	srv.reg.hook = f
+}
+
+// countChecks counts the runs of a check for a service.
 func countChecks(srv *Server, check, service string) (count func() int) {
-	n := make(chan int, 1)
-	n <- 0
-	srv.reg.hook = func(what string, k serviceKey) {
+	var n atomic.Int64
+	setHook(srv, func(what string, k serviceKey) {
 		if what == check && k.name == service {
-			n <- 1 + <-n
+			n.Add(1)
 		}
-	}
-	return func() int {
-		v := <-n
-		n <- v
-		return v
-	}
+	})
+	return func() int { return int(n.Load()) }
 }

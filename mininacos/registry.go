@@ -33,7 +33,6 @@ type registry struct {
 	log   *zap.Logger
 	pool  *timerpool.Pool
 	kinds struct{ beats, rounds, connects, cleaner *timerpool.Kind }
-	hook  func(check string, k serviceKey) // tests: called in each check, outside mu; nil otherwise
 
 	mu       sync.Mutex // guards everything below and all it leads to
 	random   *rand.Rand
@@ -45,6 +44,7 @@ type registry struct {
 	services map[serviceKey]*service
 	names    map[string][]*service // by namespace, in order of creation
 	overlays map[serviceKey]map[overlayKey]*overlay
+	hook     func(check string, k serviceKey) // for tests: called in each check, without mu; else nil
 }
 
 func newRegistry(cfg *config) *registry {
