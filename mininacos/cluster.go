@@ -16,7 +16,7 @@ func RunCluster(n int, opts ...Option) (*Cluster, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("mininacos: a cluster of %d servers", n)
 	}
-	cfg := newConfig(opts)
+	cfg := newConfig(n, opts)
 	reg := newRegistry(cfg)
 	c := &Cluster{}
 	for i := range n {

@@ -23,21 +23,26 @@ type Option func(*config)
 type config struct {
 	addr    string
 	network func(i int) Network // nil: the real one
+	shared  bool                // one network given for all servers
 	logger  *zap.Logger
 	offset  time.Duration
 	random  rand.Source
 }
 
-// newConfig has all defaults.
-func newConfig(opts []Option) *config {
+// newConfig has all defaults, for n servers.
+func newConfig(n int, opts []Option) *config {
 	c := &config{logger: zap.NewNop()}
 	for _, o := range opts {
 		o(c)
 	}
 	if c.addr == "" {
-		c.addr = "127.0.0.1:0"
-		if c.network != nil {
-			c.addr = ":8848" // each server has a host of its own there
+		switch {
+		case c.network == nil:
+			c.addr = "127.0.0.1:0"
+		case c.shared && n > 1:
+			c.addr = ":0"
+		default:
+			c.addr = ":8848" // each server has a host of its own
 		}
 	}
 	if c.network == nil {
@@ -49,23 +54,25 @@ func newConfig(opts []Option) *config {
 	return c
 }
 
-// WithAddr sets the address to listen on. Default: a free port of 127.0.0.1, or port 8848 of the host given by WithNetwork
-// or WithNetworks. Port 0 is a free port, kept by Restart.
+// WithAddr sets the address to listen on. Default: a free port of 127.0.0.1; on the host given by WithNetwork or WithNetworks
+// port 8848, or a free one for each server of a cluster that shares it. Port 0 is a free port, kept by Restart.
 func WithAddr(addr string) Option { return func(c *config) { c.addr = addr } }
 
 // WithNetwork sets the network every server listens on and connects through. Default: the real one. nil is the default.
 func WithNetwork(n Network) Option {
 	return func(c *config) {
-		c.network = nil
+		c.network, c.shared = nil, false
 		if n != nil {
-			c.network = func(int) Network { return n }
+			c.network, c.shared = func(int) Network { return n }, true
 		}
 	}
 }
 
 // WithNetworks sets a network for each server of a cluster, by its index in Cluster.Servers: on memnet each is a host of
 // its own. Default: the real one for all. nil is the default.
-func WithNetworks(of func(i int) Network) Option { return func(c *config) { c.network = of } }
+func WithNetworks(of func(i int) Network) Option {
+	return func(c *config) { c.network, c.shared = of, false }
+}
 
 // WithLogger sets the logger. Default: none. nil is the default. It gets what changes (servers, instances, health), and
 // panics in checks; nothing per request.

@@ -128,6 +128,12 @@ func TestS8_ClusterSharesState(t *testing.T) {
 			require.Zero(t, network.OpenConns())
 		})
 	})
+	t.Run("memnet, one host", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			network := memnet.New(1)
+			check(t, RunClusterT(t, 3, WithNetwork(network.Host("10.0.0.1"))), network.Host("10.0.0.99"))
+		})
+	})
 	t.Run("sockets", func(t *testing.T) {
 		leakcheck.Check(t)
 		check(t, RunClusterT(t, 3), realNetwork{})
