@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/nacos-naming/nacos/internal/wire"
 )
@@ -158,13 +159,10 @@ func decodeBeat(text string) (beat *wire.Beat, msg string) {
 	}
 	cause := "Unrecognized JSON\n at [Source: (String)\"" + text + "\"; line: 1, column: 1]"
 	if rest := strings.TrimLeft(text, " \t\r\n"); strings.HasPrefix(rest, "{") {
-		at := len(text) - len(rest) + 1
-		for _, c := range rest[1:] {
-			if c != '"' && c != '}' {
-				cause = "Unexpected character ('" + string(c) + "' (code " + strconv.Itoa(int(c)) + ")): was expecting double-quote to start field name\n" +
-					" at [Source: (String)\"" + text + "\"; line: 1, column: " + strconv.Itoa(at+2) + "]"
-			}
-			break
+		if c, size := utf8.DecodeRuneInString(rest[1:]); size > 0 && c != '"' && c != '}' {
+			column := len(text) - len(rest) + 3 // counted from 1, and after the character
+			cause = "Unexpected character ('" + string(c) + "' (code " + strconv.Itoa(int(c)) + ")): was expecting double-quote to start field name\n" +
+				" at [Source: (String)\"" + text + "\"; line: 1, column: " + strconv.Itoa(column) + "]"
 		}
 	}
 	return nil, "Server failed, caused: errCode: 101, errMsg: Nacos deserialize for class [com.alibaba.nacos.naming.healthcheck.RsInfo] failed, cause error[" +
