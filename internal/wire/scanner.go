@@ -1,0 +1,453 @@
+package wire
+
+import (
+	"io"
+	"math"
+
+	jsoniter "github.com/json-iterator/go"
+)
+
+// maxDepth bounds how deep objects and arrays may nest. Replies of servers nest four deep.
+const maxDepth = 200
+
+// scanner walks one JSON text. The first fault sticks and every later call does nothing, so that a decoder looks at err
+// once, at its end. Slices that it returns alias the text or are fresh, and stay as they are.
+type scanner struct {
+	what string
+	buf  []byte
+	pos  int
+	err  *DecodeError
+
+	iter  *jsoniter.Iterator // made on first use
+	pairs []textPair         // of the metadata in work
+}
+
+func newScanner(what string, text []byte) *scanner {
+	return &scanner{what: what, buf: text}
+}
+
+// fail records a fault. A fault where the text ends is truncation, whatever was expected there.
+func (s *scanner) fail(kind, field string, at int) {
+	if s.err != nil {
+		return
+	}
+	if at >= len(s.buf) && kind == KindSyntax {
+		kind = KindTruncated
+	}
+	s.err = &DecodeError{What: s.what, Kind: kind, Field: field, Offset: at}
+}
+
+// begin goes to the start of the object that the text must hold.
+func (s *scanner) begin() {
+	if s.space(); s.pos == len(s.buf) {
+		s.fail(KindEmpty, "", s.pos)
+		return
+	}
+	switch c := s.buf[s.pos]; {
+	case c == '<':
+		s.fail(KindHTML, "", s.pos)
+	case c != '{':
+		// Another JSON value is a value of the wrong type, all else is no JSON.
+		at := s.pos
+		s.skip(0)
+		s.fail(KindType, "", at)
+	}
+}
+
+// end goes to the end of the text and returns the fault, if there was one.
+func (s *scanner) end() error {
+	if s.space(); s.err == nil && s.pos < len(s.buf) {
+		s.fail(KindTrailing, "", s.pos)
+	}
+	if s.err != nil {
+		return s.err
+	}
+	return nil
+}
+
+func (s *scanner) space() {
+	for s.pos < len(s.buf) {
+		switch s.buf[s.pos] {
+		case ' ', '\n', '\r', '\t':
+			s.pos++
+		default:
+			return
+		}
+	}
+}
+
+// peek returns the next byte, 0 at the end of the text or after a fault.
+func (s *scanner) peek() byte {
+	if s.err != nil || s.pos >= len(s.buf) {
+		return 0
+	}
+	return s.buf[s.pos]
+}
+
+// openObject steps into the object that is the value of field; null is none.
+func (s *scanner) openObject(field string) bool { return s.open('{', field) }
+
+// openArray steps into the array that is the value of field; null is none.
+func (s *scanner) openArray(field string) bool { return s.open('[', field) }
+
+func (s *scanner) open(bracket byte, field string) bool {
+	if s.null() {
+		return false
+	}
+	if s.peek() != bracket {
+		s.wrongType(field)
+		return false
+	}
+	s.pos++
+	return true
+}
+
+// wrongType is the fault that a value is there, but not one that fits the field.
+func (s *scanner) wrongType(field string) {
+	at := s.pos
+	s.skip(0)
+	s.fail(KindType, field, at)
+}
+
+// key reads the next key of the object that openObject stepped into and goes to its value; false is the end of the
+// object or a fault. first is true for the first call on an object.
+func (s *scanner) key(first bool) ([]byte, bool) {
+	if !s.more(first, '}') {
+		return nil, false
+	}
+	if s.peek() != '"' {
+		s.fail(KindSyntax, "", s.pos)
+		return nil, false
+	}
+	key := s.quoted()
+	if s.space(); s.peek() != ':' {
+		s.fail(KindSyntax, "", s.pos)
+		return nil, false
+	}
+	s.pos++
+	s.space()
+	return key, true
+}
+
+// more goes to the next element of the array that openArray stepped into; false is the end of the array or a fault.
+func (s *scanner) more(first bool, bracket byte) bool {
+	s.space()
+	c := s.peek()
+	if c == bracket && s.err == nil {
+		s.pos++
+		return false
+	}
+	if first {
+		return s.err == nil
+	}
+	if c != ',' {
+		s.fail(KindSyntax, "", s.pos)
+		return false
+	}
+	s.pos++
+	s.space()
+	return true
+}
+
+// quoted reads the string whose opening quote is next.
+func (s *scanner) quoted() []byte {
+	start := s.pos + 1
+	for i := start; i < len(s.buf); i++ {
+		switch c := s.buf[i]; {
+		case c == '"':
+			s.pos = i + 1
+			return s.buf[start:i:i]
+		case c == '\\':
+			return s.escaped(start, i)
+		case c < ' ':
+			s.fail(KindSyntax, "", i)
+			return nil
+		}
+	}
+	s.fail(KindTruncated, "", len(s.buf))
+	return nil
+}
+
+// escaped reads the string that starts at start and whose first backslash is at i.
+func (s *scanner) escaped(start, i int) []byte {
+	for ; i < len(s.buf) && s.buf[i] != '"'; i++ {
+		if s.buf[i] == '\\' {
+			i++
+		} else if s.buf[i] < ' ' {
+			s.fail(KindSyntax, "", i)
+			return nil
+		}
+	}
+	if i >= len(s.buf) {
+		s.fail(KindTruncated, "", len(s.buf))
+		return nil
+	}
+	it := s.iterator(s.buf[start-1 : i+1])
+	text := it.ReadString()
+	if !drained(it) {
+		s.fail(KindSyntax, "", start)
+		return nil
+	}
+	s.pos = i + 1
+	return []byte(text)
+}
+
+// iterator returns the Iterator at the beginning of one value.
+func (s *scanner) iterator(value []byte) *jsoniter.Iterator {
+	if s.iter == nil {
+		s.iter = jsoniter.NewIterator(jsoniter.ConfigCompatibleWithStandardLibrary)
+	}
+	s.iter.Error = nil
+	return s.iter.ResetBytes(value)
+}
+
+// drained tells whether the Iterator read its value to the end and found no fault in it.
+func drained(it *jsoniter.Iterator) bool {
+	if it.Error == nil {
+		it.WhatIsNext() // reports io.EOF when nothing is
+	}
+	return it.Error == io.EOF
+}
+
+// number reads the number that is next and returns its text.
+func (s *scanner) number() []byte {
+	start := s.pos
+	i := start
+	if s.at(i) == '-' {
+		i++
+	}
+	switch c := s.at(i); {
+	case c == '0':
+		i++
+	case isDigit(c):
+		i = s.digits(i)
+	default:
+		s.fail(KindSyntax, "", i)
+		return nil
+	}
+	if s.at(i) == '.' {
+		i = s.someDigits(i + 1)
+	}
+	if c := s.at(i); c == 'e' || c == 'E' {
+		if i++; s.at(i) == '+' || s.at(i) == '-' {
+			i++
+		}
+		i = s.someDigits(i)
+	}
+	if s.err != nil {
+		return nil
+	}
+	s.pos = i
+	return s.buf[start:i:i]
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// at returns the byte at i, 0 beyond the end.
+func (s *scanner) at(i int) byte {
+	if i < len(s.buf) {
+		return s.buf[i]
+	}
+	return 0
+}
+
+func (s *scanner) digits(i int) int {
+	for isDigit(s.at(i)) {
+		i++
+	}
+	return i
+}
+
+func (s *scanner) someDigits(i int) int {
+	if !isDigit(s.at(i)) {
+		s.fail(KindSyntax, "", i)
+	}
+	return s.digits(i)
+}
+
+// literal reads true, false or null if it is next and tells whether it was.
+func (s *scanner) literal(word string) bool {
+	rest := s.buf[s.pos:]
+	if len(rest) >= len(word) {
+		if string(rest[:len(word)]) != word {
+			s.fail(KindSyntax, "", s.pos)
+			return false
+		}
+		s.pos += len(word)
+		return true
+	}
+	if string(rest) == word[:len(rest)] {
+		s.fail(KindTruncated, "", len(s.buf))
+	} else {
+		s.fail(KindSyntax, "", s.pos)
+	}
+	return false
+}
+
+// null reads null if it is next and tells whether it was.
+func (s *scanner) null() bool {
+	return s.peek() == 'n' && s.literal("null")
+}
+
+// text reads a string, or the text of a number or boolean; ok is false for null and after a fault.
+func (s *scanner) text(field string) (text []byte, ok bool) {
+	switch c := s.peek(); {
+	case c == '"':
+		text = s.quoted()
+	case c == '-' || isDigit(c):
+		text = s.number()
+	case c == 't' && s.literal("true"):
+		text = []byte("true")
+	case c == 'f' && s.literal("false"):
+		text = []byte("false")
+	case s.null():
+		return nil, false
+	default:
+		s.wrongType(field)
+	}
+	return text, s.err == nil
+}
+
+// string reads a string, or the text of a number or boolean; "" for null and after a fault.
+func (s *scanner) string(field string) string {
+	text, _ := s.text(field)
+	return string(text)
+}
+
+// integer reads an integer, also in a string or with a fraction of zero; ok is false for null and after a fault.
+func (s *scanner) integer(field string) (v int64, ok bool) {
+	at := s.pos
+	text, ok := s.text(field)
+	if !ok {
+		return 0, false
+	}
+	it := s.iterator(text)
+	if v = it.ReadInt64(); drained(it) {
+		return v, true
+	}
+	if f, ok := s.parseFloat(text); ok && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		return int64(f), true
+	}
+	s.fail(KindType, field, at)
+	return 0, false
+}
+
+// float reads a number, also in a string; ok is false for null and after a fault. It is finite.
+func (s *scanner) float(field string) (f float64, ok bool) {
+	at := s.pos
+	text, ok := s.text(field)
+	if !ok {
+		return 0, false
+	}
+	if f, ok = s.parseFloat(text); !ok {
+		s.fail(KindType, field, at)
+	}
+	return f, ok
+}
+
+// parseFloat gives the whole number to the Iterator, which rounds it well then (by strconv); amid a longer text it may
+// divide a rounded integer by a power of ten.
+func (s *scanner) parseFloat(text []byte) (float64, bool) {
+	it := s.iterator(text)
+	f := it.ReadFloat64()
+	return f, drained(it)
+}
+
+// boolean reads true or false, also in a string; ok is false for null and after a fault.
+func (s *scanner) boolean(field string) (v, ok bool) {
+	at := s.pos
+	switch s.peek() {
+	case 't':
+		return true, s.literal("true")
+	case 'f':
+		return false, s.literal("false")
+	}
+	text, ok := s.text(field)
+	if !ok {
+		return false, false
+	}
+	switch string(text) {
+	case "true":
+		return true, true
+	case "false":
+		return false, true
+	}
+	s.fail(KindType, field, at)
+	return false, false
+}
+
+// skip reads one value of any type. Deeper ones are read by recursion, hence the bound on depth.
+func (s *scanner) skip(depth int) {
+	switch c := s.peek(); c {
+	case '{', '[':
+		if depth == maxDepth {
+			s.fail(KindTooDeep, "", s.pos)
+			return
+		}
+		s.pos++
+		if c == '[' {
+			for first := true; s.more(first, ']'); first = false {
+				s.skip(depth + 1)
+			}
+			return
+		}
+		for first := true; ; first = false {
+			if _, ok := s.key(first); !ok {
+				return
+			}
+			s.skip(depth + 1)
+		}
+	case '"':
+		s.quoted()
+	case 't':
+		s.literal("true")
+	case 'f':
+		s.literal("false")
+	case 'n':
+		s.literal("null")
+	default:
+		if c != '-' && !isDigit(c) {
+			s.fail(KindSyntax, "", s.pos)
+			return
+		}
+		s.number()
+	}
+}
+
+// textPair is an entry of an object of strings.
+type textPair struct{ key, value []byte }
+
+// readPairs reads the object of strings that is the value of field into pairs. Values that are numbers or booleans
+// become their text, null becomes "".
+func (s *scanner) readPairs(field string) {
+	s.pairs = s.pairs[:0]
+	if !s.openObject(field) {
+		return
+	}
+	for first := true; ; first = false {
+		key, ok := s.key(first)
+		if !ok {
+			return
+		}
+		value, _ := s.text(field)
+		s.pairs = append(s.pairs, textPair{key, value})
+	}
+}
+
+// madePairs makes Metadata of pairs.
+func (s *scanner) madePairs(keys *interner) Metadata {
+	made := make(Metadata, 0, len(s.pairs))
+	for _, p := range s.pairs {
+		made = append(made, Pair{keys.of(p.key), string(p.value)})
+	}
+	return normalized(made)
+}
+
+// metadata reads the object of strings that is the value of field.
+func (s *scanner) metadata(field string) Metadata {
+	s.readPairs(field)
+	if s.err != nil {
+		return nil
+	}
+	return s.madePairs(new(interner))
+}
