@@ -93,6 +93,9 @@ func (d *listDecoder) hosts() (hosts []Host, ok bool) {
 		hosts = append(hosts, Host{})
 		d.host(&hosts[len(hosts)-1])
 	}
+	if len(hosts) == 0 {
+		hosts = nil
+	}
 	return hosts, d.err == nil
 }
 
