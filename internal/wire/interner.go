@@ -37,7 +37,7 @@ type metadataInterner struct {
 	last     []byte // JSON of the host before
 	lastMade Metadata
 	all      map[string]Metadata // by JSON
-	strings  interner
+	keys     interner
 }
 
 // of returns the metadata that is the next value in s.
@@ -55,11 +55,12 @@ func (in *metadataInterner) of(s *scanner) Metadata {
 	text := s.buf[start:s.pos]
 	made, ok := in.all[string(text)]
 	if !ok {
-		made = s.madePairs(&in.strings)
+		kept := string(text)
+		made = s.madePairs(kept, start, &in.keys)
 		if in.all == nil {
 			in.all = make(map[string]Metadata)
 		}
-		in.all[string(text)] = made
+		in.all[kept] = made
 	}
 	in.last, in.lastMade = text, made
 	return made

@@ -1,6 +1,9 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // DecodeServiceInfo decodes an instance list. The Fingerprint recognizes later bodies that differ from this one only in
 // the digits of lastRefTime; it is zero when the body has no such digits.
@@ -40,8 +43,9 @@ type listDecoder struct {
 	names interner // of clusters, services and id generators
 	metas metadataInterner
 
-	weight     float64 // of the host before
-	weightText []byte  // what it was decoded from
+	// Numbers of the host before: most hosts have the same.
+	weight                         recent[float64]
+	port, interval, timeout, delay recent[int64]
 }
 
 // infoField decodes the value of one field of the list.
@@ -83,20 +87,24 @@ func (d *listDecoder) hosts() (hosts []Host, ok bool) {
 	if !d.openArray("hosts") {
 		return nil, false
 	}
-	// The number of ips tells how many hosts follow, as far as their size bears it out.
-	const least = 64 // bytes of a host as any server writes it
-	rest := d.buf[d.pos:]
-	if n := min(bytes.Count(rest, []byte(`"ip":`)), len(rest)/least+1); n > 0 {
-		hosts = make([]Host, 0, n)
-	}
 	for first := true; d.more(first, ']'); first = false {
-		hosts = append(hosts, Host{})
-		d.host(&hosts[len(hosts)-1])
+		at := d.pos
+		var h Host
+		d.host(&h)
+		if first {
+			// Most hosts are about as long as the first. One as any server writes it has 64 bytes at least; with
+			// less a body could promise more than it is good for.
+			hosts = make([]Host, 0, 1+(len(d.buf)-d.pos)/max(d.pos-at, 64))
+		}
+		hosts = append(hosts, h)
 	}
-	if len(hosts) == 0 {
-		hosts = nil
+	switch spare := cap(hosts) - len(hosts); {
+	case d.err != nil || len(hosts) == 0:
+		return nil, d.err == nil
+	case spare > len(hosts)/8:
+		hosts = slices.Clone(hosts)
 	}
-	return hosts, d.err == nil
+	return hosts, true
 }
 
 // hostTexts are texts of a host that become strings when all of it is read.
@@ -160,7 +168,7 @@ func (d *listDecoder) hostField(h *Host, texts *hostTexts, key []byte) {
 		texts.ip, _ = d.text("ip")
 	case "port":
 		at := d.pos
-		port, _ := d.integer("port")
+		port := d.integerLike(&d.port, "port")
 		if port < 0 || port > 65535 {
 			d.fail(KindBadHost, "port", at)
 		}
@@ -185,11 +193,11 @@ func (d *listDecoder) hostField(h *Host, texts *hostTexts, key []byte) {
 	case "metadata":
 		h.Metadata = d.metas.of(d.scanner)
 	case "instanceHeartBeatInterval":
-		h.BeatInterval, _ = d.integer("instanceHeartBeatInterval")
+		h.BeatInterval = d.integerLike(&d.interval, "instanceHeartBeatInterval")
 	case "instanceHeartBeatTimeOut":
-		h.BeatTimeout, _ = d.integer("instanceHeartBeatTimeOut")
+		h.BeatTimeout = d.integerLike(&d.timeout, "instanceHeartBeatTimeOut")
 	case "ipDeleteTimeout":
-		h.DeleteTimeout, _ = d.integer("ipDeleteTimeout")
+		h.DeleteTimeout = d.integerLike(&d.delay, "ipDeleteTimeout")
 	case "instanceIdGenerator":
 		text, _ := d.text("instanceIdGenerator")
 		h.IDGenerator = d.names.of(text)
@@ -198,16 +206,45 @@ func (d *listDecoder) hostField(h *Host, texts *hostTexts, key []byte) {
 	}
 }
 
-// hostWeight decodes a weight. Most hosts have the weight of the one before.
-func (d *listDecoder) hostWeight(h *Host) {
-	at := d.pos
-	if n := len(d.weightText); n > 0 && d.peek() != 0 && bytes.HasPrefix(d.buf[at:], d.weightText) {
-		if c := d.at(at + n); c == ',' || c == '}' {
-			d.pos += n
-			h.Weight = d.weight
-			return
-		}
+// recent is a number and the text that it was decoded from.
+type recent[T int64 | float64] struct {
+	text  []byte
+	value T
+}
+
+// next tells whether the next value of d is the same text, and steps over it if so.
+func (r *recent[T]) next(d *listDecoder) bool {
+	n := len(r.text)
+	if n == 0 || d.err != nil || !bytes.HasPrefix(d.buf[d.pos:], r.text) {
+		return false
 	}
+	if c := d.at(d.pos + n); c != ',' && c != '}' {
+		return false // the beginning of a longer number
+	}
+	d.pos += n
+	return true
+}
+
+// integerLike decodes an integer, most likely the one in r.
+func (d *listDecoder) integerLike(r *recent[int64], field string) int64 {
+	if r.next(d) {
+		return r.value
+	}
+	at := d.pos
+	v, ok := d.integer(field)
+	if !ok {
+		return 0
+	}
+	*r = recent[int64]{d.buf[at:d.pos], v}
+	return v
+}
+
+func (d *listDecoder) hostWeight(h *Host) {
+	if d.weight.next(d) {
+		h.Weight = d.weight.value
+		return
+	}
+	at := d.pos
 	v, ok := d.float("weight")
 	if !ok {
 		return
@@ -217,5 +254,5 @@ func (d *listDecoder) hostWeight(h *Host) {
 		return
 	}
 	h.Weight = v
-	d.weight, d.weightText = v, d.buf[at:d.pos]
+	d.weight = recent[float64]{d.buf[at:d.pos], v}
 }

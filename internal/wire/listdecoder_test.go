@@ -99,8 +99,11 @@ func TestDecodeHostFields(t *testing.T) {
 // The weight of the host before is recognized by its text, which must not be the beginning of another one.
 func TestWeightAfterSimilarWeight(t *testing.T) {
 	leakcheck.Check(t)
-	info := mustDecode(t, `{"name":"g@@s","hosts":[{"ip":"a","weight":1},{"ip":"b","weight":1.5},{"ip":"c","weight":1.55},{"ip":"d","weight":1.55 },{"ip":"e","weight":1e1}]}`)
-	want := []float64{1, 1.5, 1.55, 1.55, 10}
+	info := mustDecode(t, `{"name":"g@@s","hosts":[{"ip":"a","weight":1},{"ip":"b","weight":1.5},{"ip":"c","weight":1.55},{"ip":"d","weight":1.55 },{"ip":"e","weight":1e1},{"ip":"f","weight":"1e1"},{"ip":"g","weight":1e1}]}`)
+	want := []float64{1, 1.5, 1.55, 1.55, 10, 10, 10}
+	if len(info.Hosts) != len(want) {
+		t.Fatalf("%d hosts", len(info.Hosts))
+	}
 	for i, h := range info.Hosts {
 		if h.Weight != want[i] {
 			t.Errorf("host %d: weight %v, want %v", i, h.Weight, want[i])
@@ -181,20 +184,34 @@ func TestLongNumbers(t *testing.T) {
 	}
 }
 
-// Memory is bounded by the size of the body, also for one that looks as if it had very many hosts.
+// Memory is bounded by the size of the body, also for one whose first host makes very many expected.
 func TestHostsAreNotMadeFromPromises(t *testing.T) {
 	leakcheck.Check(t)
-	body := []byte(`{"name":"g@@s","hosts":[` + strings.Repeat(`"ip":`, 1<<20))
-	const hosts = 5 << 20 / 64
+	body := []byte(`{"name":"g@@s","hosts":[{"ip":"a"},"` + strings.Repeat("x", 4<<20))
 	got := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()
-		for range b.N {
-			if _, _, err := DecodeServiceInfo(body); err == nil {
-				b.Fatal("no error")
+		for b.Loop() {
+			if _, _, err := DecodeServiceInfo(body); kindOf(err) != KindTruncated {
+				b.Fatal(err)
 			}
 		}
 	}).AllocedBytesPerOp()
-	if most := int64(hosts*unsafe.Sizeof(Host{})) + 1<<20; got > most {
+	if most := int64(3 * len(body)); got > most {
 		t.Errorf("%d bytes allocated for a body of %d, want at most %d", got, len(body), most)
+	}
+}
+
+// A list keeps no room for hosts that did not come.
+func TestHostsHaveTheirSize(t *testing.T) {
+	leakcheck.Check(t)
+	long := `{"ip":"a","metadata":{"k":"` + strings.Repeat("x", 2000) + `"}}`
+	for name, hosts := range map[string]string{
+		"a short one first": `{"ip":"a"}` + strings.Repeat(","+long, 100),
+		"a long one first":  long + strings.Repeat(`,{"ip":"a"}`, 100),
+	} {
+		info := mustDecode(t, `{"name":"g@@s","hosts":[`+hosts+`]}`)
+		if n := len(info.Hosts); n != 101 || cap(info.Hosts) > n+n/4 {
+			t.Errorf("%s: %d hosts, room for %d", name, n, cap(info.Hosts))
+		}
 	}
 }

@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"encoding/binary"
 	"io"
 	"math"
+	"math/bits"
 
 	jsoniter "github.com/json-iterator/go"
 )
@@ -65,7 +67,14 @@ func (s *scanner) end() error {
 	return nil
 }
 
+// space skips white space; servers write none, hence the short way.
 func (s *scanner) space() {
+	if s.pos < len(s.buf) && s.buf[s.pos] <= ' ' {
+		s.spaces()
+	}
+}
+
+func (s *scanner) spaces() {
 	for s.pos < len(s.buf) {
 		switch s.buf[s.pos] {
 		case ' ', '\n', '\r', '\t':
@@ -152,20 +161,37 @@ func (s *scanner) more(first bool, bracket byte) bool {
 // quoted reads the string whose opening quote is next.
 func (s *scanner) quoted() []byte {
 	start := s.pos + 1
-	for i := start; i < len(s.buf); i++ {
-		switch c := s.buf[i]; {
-		case c == '"':
-			s.pos = i + 1
-			return s.buf[start:i:i]
-		case c == '\\':
-			return s.escaped(start, i)
-		case c < ' ':
-			s.fail(KindSyntax, "", i)
-			return nil
+	i := plainEnd(s.buf, start)
+	switch {
+	case i == len(s.buf):
+		s.fail(KindTruncated, "", i)
+		return nil
+	case s.buf[i] == '"':
+		s.pos = i + 1
+		return s.buf[start:i:i]
+	case s.buf[i] == '\\':
+		return s.escaped(start, i)
+	}
+	s.fail(KindSyntax, "", i)
+	return nil
+}
+
+// plainEnd returns the offset of the first quote, backslash or control character in buf from i on, len(buf) if there is
+// none. It looks at eight bytes at once, for a list is mostly strings: a byte that is zero, or below a space, is one
+// whose top bit a subtraction sets while it was clear before. Of those found the lowest is always right.
+func plainEnd(buf []byte, i int) int {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	for ; i+8 <= len(buf); i += 8 {
+		x := binary.LittleEndian.Uint64(buf[i:])
+		quote, backslash := x^('"'*ones), x^('\\'*ones)
+		if found := ((quote-ones)&^quote | (backslash-ones)&^backslash | (x-' '*ones)&^x) & tops; found != 0 {
+			return i + bits.TrailingZeros64(found)/8
 		}
 	}
-	s.fail(KindTruncated, "", len(s.buf))
-	return nil
+	for i < len(buf) && buf[i] != '"' && buf[i] != '\\' && buf[i] >= ' ' {
+		i++
+	}
+	return i
 }
 
 // escaped reads the string that starts at start and whose first backslash is at i.
@@ -415,7 +441,10 @@ func (s *scanner) skip(depth int) {
 }
 
 // textPair is an entry of an object of strings.
-type textPair struct{ key, value []byte }
+type textPair struct {
+	key, value []byte
+	at         int // offset of value in the text, 0 if it does not stand there as it is
+}
 
 // readPairs reads the object of strings that is the value of field into pairs. Values that are numbers or booleans
 // become their text, null becomes "".
@@ -429,25 +458,38 @@ func (s *scanner) readPairs(field string) {
 		if !ok {
 			return
 		}
+		at := s.pos
 		value, _ := s.text(field)
-		s.pairs = append(s.pairs, textPair{key, value})
+		if s.pos-at == len(value)+len(`""`) {
+			at++
+		} else {
+			at = 0
+		}
+		s.pairs = append(s.pairs, textPair{key, value, at})
 	}
 }
 
-// madePairs makes Metadata of pairs.
-func (s *scanner) madePairs(keys *interner) Metadata {
+// madePairs makes Metadata of pairs. Their values become parts of text, which is what buf holds from start on.
+func (s *scanner) madePairs(text string, start int, keys *interner) Metadata {
 	made := make(Metadata, 0, len(s.pairs))
 	for _, p := range s.pairs {
-		made = append(made, Pair{keys.of(p.key), string(p.value)})
+		value := ""
+		if p.at > 0 {
+			value = text[p.at-start:][:len(p.value)]
+		} else {
+			value = string(p.value)
+		}
+		made = append(made, Pair{keys.of(p.key), value})
 	}
 	return normalized(made)
 }
 
 // metadata reads the object of strings that is the value of field.
 func (s *scanner) metadata(field string) Metadata {
+	start := s.pos
 	s.readPairs(field)
-	if s.err != nil {
+	if s.err != nil || len(s.pairs) == 0 {
 		return nil
 	}
-	return s.madePairs(new(interner))
+	return s.madePairs(string(s.buf[start:s.pos]), start, new(interner))
 }
