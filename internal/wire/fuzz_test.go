@@ -37,7 +37,7 @@ func mustBeJSON(t *testing.T, text []byte, err error) {
 // What is decoded does not change with its body, and is the same again after encoding and decoding.
 func FuzzDecodeServiceInfo(f *testing.F) {
 	seeds(f,
-		string(read(f, "nacos-2.3.2/032-list-basic.list")), string(read(f, "rnacos-0.8.8/037-list-group.list")),
+		string(read(f, "nacos-2.3.2/033-list-sdk-params.list")), string(read(f, "rnacos-0.8.8/037-list-group.list")),
 		`{"name":"g@@s","dom":"s","hosts":[{"ip":"a","valid":false,"weight":"1.0E-4","metadata":{"k":1,"k":null}},{"ip":"a","weight":1}],"lastRefTime":"5"}`,
 		`{"name":"g@@s","hosts":[{"ip":"a","metadata":{"k":"v"}},{"ip":"b","metadata":{"k":"v"}},{"ip":"c","metadata":{"k":"v","l":""}}]}`,
 	)
@@ -174,7 +174,7 @@ func FuzzDecodeOK(f *testing.F) {
 }
 
 func FuzzErrorMessage(f *testing.F) {
-	seeds(f, string(read(f, "nacos-2.3.2/051-update-unknown-service.error")), "<style>a</style >b<script", "a&#0;&#x1f;&nbsp;")
+	seeds(f, string(read(f, "nacos-2.3.2/051-update-unknown-service.error")), "<style>a</style >b<script", "a&#0;&#x1f;&nbsp;", strings.Repeat("a", maxMessage-1)+" b")
 	f.Fuzz(func(t *testing.T, text []byte) {
 		message := ErrorMessage(text)
 		if len(message) > maxMessage || !utf8.ValidString(message) || strings.TrimSpace(message) != message || strings.ContainsFunc(message, func(r rune) bool { return r < ' ' || r == 0x7f }) {

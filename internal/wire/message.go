@@ -112,5 +112,5 @@ func readable(text string) string {
 	for !utf8.RuneStart(text[cut]) {
 		cut--
 	}
-	return text[:cut]
+	return strings.TrimRight(text[:cut], " ")
 }

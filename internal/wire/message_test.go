@@ -65,6 +65,9 @@ func TestErrorMessageIsShort(t *testing.T) {
 	if got := ErrorMessage([]byte("a" + strings.Repeat("\u7532", 1000))); got != "a"+strings.Repeat("\u7532", 170) {
 		t.Errorf("%d bytes, valid %t", len(got), utf8.ValidString(got))
 	}
+	if got := ErrorMessage([]byte(strings.Repeat("a", maxMessage-1) + " b")); got != strings.Repeat("a", maxMessage-1) {
+		t.Errorf("a cut behind a space gives %q", got)
+	}
 	if got := ErrorMessage([]byte(`{"message":"` + strings.Repeat("a", 1<<20) + `"}`)); got != strings.Repeat("a", maxMessage) {
 		t.Errorf("%d bytes of a long message", len(got))
 	}
