@@ -1,0 +1,111 @@
+package nacos
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+var (
+	// ErrClosed is returned by every call made after Close or Shutdown began, and by calls that were
+	// under way when it did.
+	ErrClosed = errors.New("nacos: naming service is closed")
+
+	// ErrNoServer is returned when there is no Nacos server to ask: no address was given.
+	ErrNoServer = errors.New("nacos: no server available")
+
+	// ErrAPIUnavailable is wrapped by the *APIError that is returned when no server offers the API a
+	// call needs. Servers before 3.2 offer all of them; 3.0 and 3.1 keep the administrative ones behind
+	// nacos.core.api.compatibility.admin.enabled=true, and 3.2 needs the legacy API adapter.
+	ErrAPIUnavailable = errors.New("the server does not offer this API")
+)
+
+// APIError is returned when a request was made and failed, after every server that was worth trying has
+// been tried. Err, when there is one, is the cause of the last try: errors.Is finds context.Canceled,
+// context.DeadlineExceeded, connection errors and ErrAPIUnavailable through it.
+type APIError struct {
+	API       string   // what was asked: "register", "deregister", "update", "beat", "list", "services", "status"
+	Subject   string   // what it was asked about, such as "DEFAULT_GROUP@@orders 10.0.0.5:8080"
+	Server    string   // host:port of the server whose answer or failure this is
+	Servers   []string // every server tried, in order; a single server that was tried again stands once
+	Status    int      // HTTP status, 0 when no answer came
+	Code      int      // code in the body of the answer, 0 when it has none
+	Message   string   // the text the server sent, at most 512 bytes
+	Retryable bool     // whether the same call may succeed later: true for everything but a refusal
+	Err       error    // the cause, nil when the answer itself is the failure
+
+	mayHaveActed bool // some try may have reached a server that acted on it
+}
+
+// Error tells what was asked, of whom, and what came back.
+func (e *APIError) Error() string {
+	var b strings.Builder
+	b.WriteString("nacos: ")
+	b.WriteString(e.API)
+	if e.Subject != "" {
+		b.WriteString(" " + e.Subject)
+	}
+	b.WriteString(": ")
+	if len(e.Servers) > 1 {
+		fmt.Fprintf(&b, "tried %s; ", strings.Join(e.Servers, ", "))
+	}
+	if e.Server != "" {
+		b.WriteString(e.Server + ": ")
+	}
+	switch {
+	case e.Err != nil && e.Status != 0:
+		fmt.Fprintf(&b, "status %d: %v", e.Status, e.Err)
+	case e.Err != nil:
+		b.WriteString(e.Err.Error())
+	default:
+		fmt.Fprintf(&b, "status %d", e.Status)
+	}
+	if e.Message != "" {
+		b.WriteString(": " + e.Message)
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause of the last try.
+func (e *APIError) Unwrap() error { return e.Err }
+
+// ArgumentError is returned, before anything is sent, when an argument cannot be right.
+type ArgumentError struct {
+	Argument string // which one: "service", "group", "ip", "port", "weight", "option WithServers", ...
+	Value    string // what was given, quoted where it is text; empty when there was nothing to show
+	Rule     string // what is right
+}
+
+// Error says which argument is wrong, what it was and what is right.
+func (e *ArgumentError) Error() string {
+	if e.Value == "" {
+		return fmt.Sprintf("nacos: invalid %s: %s", e.Argument, e.Rule)
+	}
+	return fmt.Sprintf("nacos: invalid %s %s: %s", e.Argument, e.Value, e.Rule)
+}
+
+// NoInstanceError is returned when a service is known but has no instance that may be chosen. Total 0:
+// nobody is registered, or there is no such service (servers do not tell these apart). Healthy 0 with a
+// Total above 0: everybody is unhealthy. Healthy above 0: the healthy ones are disabled, have weight 0 or
+// were refused by Where. When Nacos itself cannot be reached the error is an *APIError instead.
+type NoInstanceError struct {
+	Service string // name without group
+	Group   string
+	Total   int    // instances in the list
+	Healthy int    // of these, healthy ones
+	Source  Source // where the list is from
+}
+
+// Error tells how many instances there are and why none can be chosen.
+func (e *NoInstanceError) Error() string {
+	name := groupedName(e.Group, e.Service)
+	switch {
+	case e.Total == 0:
+		return fmt.Sprintf("nacos: no instance of %s: the list is empty (from %s)", name, e.Source)
+	case e.Healthy == 0:
+		return fmt.Sprintf("nacos: no instance of %s: all %d are unhealthy (from %s)", name, e.Total, e.Source)
+	default:
+		return fmt.Sprintf("nacos: no instance of %s: none of %d (%d healthy) is enabled, has weight and passes the filter (from %s)",
+			name, e.Total, e.Healthy, e.Source)
+	}
+}
