@@ -58,7 +58,8 @@ func (w *waiter) armLocked(now int64) {
 		w.timer.Stop()
 		return
 	}
-	w.timer.Reset(time.Duration(w.until - now))
+	// Never less than 1 ns: Go 1.25 loses such a reset in a bubble (go.dev/issue/76052).
+	w.timer.Reset(time.Duration(max(w.until-now, 1)))
 }
 
 // soonerLocked lets the waiting goroutine, if there is one, look again at the
