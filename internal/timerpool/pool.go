@@ -38,7 +38,8 @@ type Pool struct {
 	start  time.Time       // due times are kept as the distance to it, on the monotonic clock
 	ctx    context.Context // the life of the pool: what runs see, ended by Close
 	cancel context.CancelFunc
-	timer  *time.Timer // set to armed while ticking
+	timer  *time.Timer   // set to armed while ticking
+	wake   chan struct{} // size 1: tick looks at once
 	wg     sync.WaitGroup
 
 	mu      sync.Mutex    // guards all below, the ready queues of the kinds and the jobs
@@ -51,7 +52,7 @@ type Pool struct {
 
 // New returns a pool without jobs. It starts nothing until a job is scheduled.
 func New() *Pool {
-	p := &Pool{start: time.Now(), timer: time.NewTimer(never)}
+	p := &Pool{start: time.Now(), timer: time.NewTimer(never), wake: make(chan struct{}, 1)}
 	p.timer.Stop()
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
@@ -111,13 +112,26 @@ func (p *Pool) wakeLocked() {
 // that was reset delivers nothing of before, and an early look would do no harm either.
 func (p *Pool) armLocked(at time.Duration) {
 	p.armed = at
-	p.timer.Reset(at - time.Since(p.start))
+	wait := at - time.Since(p.start)
+	if wait > 0 {
+		p.timer.Reset(wait)
+		return
+	}
+	// Not through the timer: Go 1.25 loses a Reset to the past in a synctest bubble while
+	// tick waits for the channel (go.dev/issue/76052).
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
 }
 
 // tick waits for due times until nothing is planned or the pool is closed.
 func (p *Pool) tick() {
 	for {
-		<-p.timer.C
+		select {
+		case <-p.timer.C:
+		case <-p.wake:
+		}
 		if !p.dispatch() {
 			return
 		}
