@@ -1,3 +1,5 @@
+//go:build nacos_next
+
 package nacos
 
 import (
@@ -215,6 +217,18 @@ func (l *serverList) lacks(s *server, api string, now time.Time) {
 		s.unsupported = make(map[string]time.Time)
 	}
 	s.unsupported[api] = now
+}
+
+// allLack tells that every server said lately that it does not offer api.
+func (l *serverList) allLack(api string, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.servers {
+		if !now.Before(s.unsupported[api].Add(unsupportedFor)) {
+			return false
+		}
+	}
+	return true
 }
 
 // ServerStats is what a client knows of a server's health.

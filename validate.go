@@ -1,3 +1,5 @@
+//go:build nacos_next
+
 package nacos
 
 import (

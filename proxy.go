@@ -1,0 +1,420 @@
+//go:build nacos_next
+
+package nacos
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/nacos-naming/nacos/internal/wire"
+)
+
+// Version is the version of this library. Servers learn it from the User-Agent, by which they decide
+// whether a client understands pushes: its form is part of the protocol (P14).
+const Version = "0.1.0"
+
+const (
+	userAgent    = "Nacos-Go-Client:v" + Version
+	maxBodyBytes = 64 << 20
+
+	// renewConnections is how often idle connections are closed, so that none is pinned to an address
+	// that its host name no longer has (P8).
+	renewConnections = 5 * time.Minute
+)
+
+type roundTripper = http.RoundTripper
+
+// WithRoundTripper sets what sends the HTTP requests, default an http.Transport of the client's own. It
+// must not follow redirects. Close calls its CloseIdleConnections if it has one. (It stands here because
+// this is the only file that knows net/http.)
+func WithRoundTripper(rt http.RoundTripper) Option {
+	return set("WithRoundTripper", rt != nil, "the RoundTripper is nil", func(c *config) { c.roundTripper = rt })
+}
+
+// namingProxy sends every request: it chooses the server, tries again, and tells what an error means.
+// Safe for concurrent use; close ends it.
+type namingProxy struct {
+	cfg     *config
+	servers *serverList
+	rt      http.RoundTripper
+	rnd     *random
+	log     *zap.Logger
+	conns   *connTracker // nil with a RoundTripper of the user's
+	bodies  sync.Pool    // *bytes.Buffer
+}
+
+func newNamingProxy(c *config, servers *serverList, rnd *random, log *zap.Logger) *namingProxy {
+	p := &namingProxy{cfg: c, servers: servers, rt: c.roundTripper, rnd: rnd, log: log}
+	p.bodies.New = func() any { return new(bytes.Buffer) }
+	if p.rt == nil {
+		p.conns = newConnTracker(c)
+		idle := c.beatWorkers + c.pollWorkers + firstQueryWorkers + deregisterWorkers
+		p.rt = &http.Transport{
+			DialContext:         p.conns.dial,
+			MaxIdleConns:        0,
+			MaxIdleConnsPerHost: idle,
+			IdleConnTimeout:     90 * time.Second,
+			TLSHandshakeTimeout: c.connectTimeout,
+		}
+	}
+	return p
+}
+
+// renew closes idle connections.
+func (p *namingProxy) renew() {
+	if c, ok := p.rt.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// close ends every connection and waits until they are closed. No request may follow.
+func (p *namingProxy) close() {
+	p.renew()
+	if p.conns != nil {
+		p.conns.close()
+	}
+}
+
+// request is one call of the API, to be sent to one server or several.
+type request struct {
+	api     string // name of the API in errors
+	subject string // what the call is about, for errors
+	method  string
+	path    string        // below the context path
+	query   string        // encoded parameters
+	form    string        // encoded form body, "" for none
+	sticky  bool          // polls: stay on one server until it fails (P1)
+	limit   int           // most requests of this kind at one server when there are several, 0: any (B7)
+	timeout time.Duration // of one try
+	decode  func(body []byte) error
+}
+
+// do sends r until a server gave an answer that decode accepts or that no other server would change.
+func (p *namingProxy) do(ctx context.Context, r *request) error {
+	n := p.servers.size()
+	if n == 0 {
+		return fmt.Errorf("nacos: %s %s: %w", r.api, r.subject, ErrNoServer)
+	}
+	failure := &APIError{API: r.api, Subject: r.subject}
+	if n == 1 {
+		return p.doOne(ctx, r, failure)
+	}
+	order := p.servers.rotation(r.sticky)
+	for {
+		srv := order.next(r.api, r.limit, time.Now())
+		if srv == nil {
+			return p.giveUp(failure)
+		}
+		over := p.try(ctx, srv, r, failure)
+		if r.limit > 0 {
+			p.servers.release(srv)
+		}
+		if over {
+			if failure.Server != "" {
+				return failure
+			}
+			if r.sticky {
+				p.servers.stay(srv)
+			}
+			return nil
+		}
+	}
+}
+
+// doOne asks the only server several times, with pauses that grow (P2).
+func (p *namingProxy) doOne(ctx context.Context, r *request, failure *APIError) error {
+	for i := range p.cfg.maxTries {
+		if i > 0 {
+			if err := pause(ctx, backoff(100*time.Millisecond, i-1, 2*time.Second, p.rnd)); err != nil {
+				failure.Err = errors.Join(err, failure.Err)
+				return failure
+			}
+		}
+		srv := p.servers.rotation(false).next(r.api, 0, time.Now())
+		if srv == nil {
+			return p.giveUp(failure)
+		}
+		if p.try(ctx, srv, r, failure) {
+			if failure.Server != "" {
+				return failure
+			}
+			return nil
+		}
+	}
+	return p.giveUp(failure)
+}
+
+// giveUp completes the error when nobody is left to ask.
+func (p *namingProxy) giveUp(failure *APIError) error {
+	if len(failure.Servers) > 0 {
+		return failure
+	}
+	if !p.servers.allLack(failure.API, time.Now()) {
+		failure.Err, failure.Retryable = errors.New("every server holds as many requests of this kind as it may"), true
+		return failure
+	}
+	failure.Err, failure.Message = ErrAPIUnavailable, apiHint
+	return failure
+}
+
+const apiHint = "Nacos 3.0 and 3.1 offer it with nacos.core.api.compatibility.client.enabled=true, 3.2 with the legacy API adapter"
+
+// backoff doubles base with every attempt up to limit and takes away up to half of that at random.
+func backoff(base time.Duration, attempt int, limit time.Duration, rnd *random) time.Duration {
+	d := limit
+	if attempt < 30 && base < limit>>attempt {
+		d = base << attempt
+	}
+	return d - time.Duration(rnd.float()*float64(d)/2)
+}
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// try sends r to srv. It returns true when that settles the call: failure stays without a server if it
+// succeeded and is complete if no other server would answer otherwise.
+func (p *namingProxy) try(ctx context.Context, srv *server, r *request, failure *APIError) (over bool) {
+	if err := context.Cause(ctx); err != nil {
+		failure.Server, failure.Err = srv.host, err
+		return true
+	}
+	tryCtx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	buf := p.bodies.Get().(*bytes.Buffer)
+	buf.Reset()
+	defer p.bodies.Put(buf)
+	status, location, err := p.exchange(tryCtx, srv, r, buf)
+
+	if err == nil && status == http.StatusOK {
+		p.noteAnswer(srv)
+		if err = r.decode(buf.Bytes()); err == nil {
+			*failure = APIError{}
+			return true
+		}
+	}
+	if !slices.Contains(failure.Servers, srv.host) {
+		failure.Servers = append(failure.Servers, srv.host)
+	}
+	failure.Server, failure.Status, failure.Message, failure.Err = srv.host, status, "", err
+	failure.Retryable = true
+	switch {
+	case ctx.Err() != nil: // the caller's end, not the server's fault
+		failure.Err = context.Cause(ctx)
+		failure.mayHaveActed = true
+		return true
+	case err != nil && status == 0:
+		if tryCtx.Err() != nil {
+			failure.Err = fmt.Errorf("no answer within %s: %w", r.timeout, context.DeadlineExceeded)
+		}
+		failure.mayHaveActed = failure.mayHaveActed || !isDialError(err)
+		p.noteFailure(srv, failure.Err)
+		return false
+	case err != nil: // an answer that cannot be read
+		failure.mayHaveActed = true
+		return false
+	}
+	return p.judge(srv, r, failure, status, location, buf.Bytes())
+}
+
+// judge completes failure for an answer with another status than 200 (P5, P7).
+func (p *namingProxy) judge(srv *server, r *request, failure *APIError, status int, location string, body []byte) (over bool) {
+	failure.Message = wire.ErrorMessage(body)
+	switch {
+	case status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout:
+		failure.mayHaveActed = true
+		p.noteFailure(srv, fmt.Errorf("status %d", status))
+		return false
+	case status == http.StatusNotFound || status == http.StatusGone || status == http.StatusNotImplemented:
+		p.noteAnswer(srv)
+		p.servers.lacks(srv, r.api, time.Now())
+		failure.Err, failure.Retryable = ErrAPIUnavailable, false
+		failure.Message = strings.TrimSpace(failure.Message + " (" + apiHint + ")")
+		return false
+	case status == http.StatusTooManyRequests:
+		p.noteAnswer(srv)
+		return false
+	case status >= 500:
+		p.noteAnswer(srv)
+		// Servers answer wrong input with 500 and a text that begins with "caused:".
+		refused := strings.Contains(failure.Message, "caused:")
+		failure.Retryable = !refused
+		failure.mayHaveActed = failure.mayHaveActed || !refused
+		return false
+	case status >= 300 && status < 400:
+		p.noteAnswer(srv)
+		target := "an unknown host"
+		if u, err := url.Parse(location); err == nil && u.Host != "" {
+			target = u.Host
+		}
+		failure.Err, failure.Retryable = fmt.Errorf("redirect to %s not followed", target), false
+		return false
+	default:
+		p.noteAnswer(srv)
+		failure.Retryable = false
+		return true
+	}
+}
+
+func (p *namingProxy) noteAnswer(srv *server) {
+	if p.servers.answered(srv) {
+		p.log.Warn("server is back", zap.String("server", srv.host))
+	}
+}
+
+func (p *namingProxy) noteFailure(srv *server, err error) {
+	if p.servers.failed(srv, time.Now().Add(p.cfg.serverPenalty)) {
+		p.log.Warn("server failing", zap.String("server", srv.host), zap.Error(err))
+	}
+}
+
+// exchange sends r to srv and reads the body of the answer. A status with an error: the body could not be
+// read.
+func (p *namingProxy) exchange(ctx context.Context, srv *server, r *request, buf *bytes.Buffer) (status int, location string, err error) {
+	req := &http.Request{
+		Method: r.method,
+		URL:    &url.URL{Scheme: srv.scheme, Host: srv.host, Path: srv.path + r.path, RawQuery: r.query},
+		Host:   srv.host,
+		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{
+			"User-Agent":     {userAgent},
+			"Client-Version": {userAgent},
+			"Request-Module": {"Naming"},
+			"Requestid":      {p.requestID()},
+		},
+	}
+	if r.form != "" {
+		req.Header["Content-Type"] = []string{"application/x-www-form-urlencoded;charset=UTF-8"}
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(r.form)), nil }
+		req.Body, _ = req.GetBody()
+		req.ContentLength = int64(len(r.form))
+	}
+	resp, err := p.rt.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	n, err := buf.ReadFrom(io.LimitReader(resp.Body, maxBodyBytes+1))
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return 0, "", ctx.Err()
+	case err != nil:
+		return resp.StatusCode, "", fmt.Errorf("body cut off after %d bytes: %w", n, err)
+	case n > maxBodyBytes:
+		return resp.StatusCode, "", fmt.Errorf("body is larger than %d bytes", maxBodyBytes)
+	}
+	return resp.StatusCode, resp.Header.Get("Location"), nil
+}
+
+// requestID is a random UUID (version 4) that servers write into their logs.
+func (p *namingProxy) requestID() string {
+	a, b := p.rnd.Uint64(), p.rnd.Uint64()
+	a = a&^0xf000 | 0x4000
+	b = b&^(3<<62) | 2<<62
+	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", a>>32, a>>16&0xffff, a&0xffff, b>>48, b&0xffffffffffff)
+}
+
+// isDialError tells that no connection came about, so that nothing was asked of the server.
+func isDialError(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// connTracker opens the connections and knows the open ones, so that close can end them and wait.
+type connTracker struct {
+	dialer  func(ctx context.Context, network, address string) (net.Conn, error)
+	timeout time.Duration
+	ctx     context.Context // ends dials at close
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup // dials and open connections
+
+	mu     sync.Mutex // guards conns and closed
+	conns  map[*trackedConn]struct{}
+	closed bool
+}
+
+func newConnTracker(c *config) *connTracker {
+	t := &connTracker{dialer: c.dial, timeout: c.connectTimeout, conns: make(map[*trackedConn]struct{})}
+	if t.dialer == nil {
+		t.dialer = (&net.Dialer{}).DialContext
+	}
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	return t
+}
+
+func (t *connTracker) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		return nil, ErrClosed
+	}
+	t.wg.Add(1)
+	t.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, t.timeout)
+	defer cancel()
+	defer context.AfterFunc(t.ctx, cancel)()
+	conn, err := t.dialer(ctx, network, address)
+	if err != nil {
+		t.wg.Done()
+		return nil, err
+	}
+	c := &trackedConn{Conn: conn, owner: t}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.conns[c] = struct{}{}
+	return c, nil
+}
+
+func (t *connTracker) close() {
+	t.cancel()
+	t.mu.Lock()
+	t.closed = true
+	open := make([]*trackedConn, 0, len(t.conns))
+	for c := range t.conns {
+		open = append(open, c)
+	}
+	t.mu.Unlock()
+	for _, c := range open {
+		c.Close()
+	}
+	t.wg.Wait()
+}
+
+// trackedConn tells its tracker when it is closed.
+type trackedConn struct {
+	net.Conn
+	owner *connTracker
+	once  sync.Once
+}
+
+// Close closes the connection; the first call counts.
+func (c *trackedConn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(func() {
+		c.owner.mu.Lock()
+		delete(c.owner.conns, c)
+		c.owner.mu.Unlock()
+		c.owner.wg.Done()
+	})
+	return err
+}
