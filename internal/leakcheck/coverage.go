@@ -25,12 +25,12 @@ const importPath = "github.com/nacos-naming/nacos/internal/leakcheck"
 type watcher struct{ path, name string }
 
 // Covered fails t for every TestXxx in the _test.go files of dir that neither calls
-// [Check] nor runs in a bubble (synctest.Test), itself or through functions of its
-// test package. A package calls it in one test, with ".", so that a leak check
+// [Check] nor runs in a bubble (synctest.Test), itself or through functions and methods of
+// its test package. A package calls it in one test, with ".", so that a leak check
 // follows each of its tests, also those of tomorrow; that test is checked like by Check.
 //
 // It reads the source and does not run it: what a test or a function names counts as
-// called, wherever in the body it stands.
+// called, wherever in the body it stands, and a method of any type by its name alone.
 func Covered(t testing.TB, dir string) {
 	t.Helper()
 	Check(t)
@@ -57,19 +57,22 @@ func Covered(t testing.TB, dir string) {
 
 // uncovered returns the tests of the files that reach no watcher, in the order of the files.
 func uncovered(files []*ast.File) []*ast.FuncDecl {
-	uses := make(map[string]*usage) // by package name and function: a folder may hold pkg and pkg_test
+	uses := make(map[string][]*usage) // by package name and function: a folder may hold pkg and pkg_test
 	var tests []*ast.FuncDecl
 	keys := make(map[*ast.FuncDecl]string)
 	for _, file := range files {
 		imports := importNames(file)
 		for _, decl := range file.Decls {
 			f, ok := decl.(*ast.FuncDecl)
-			if !ok || f.Recv != nil || f.Body == nil {
+			if !ok || f.Body == nil {
 				continue
 			}
 			key := functionKey(file, f.Name.Name)
+			if f.Recv != nil {
+				key = methodKey(file, f.Name.Name)
+			}
 			keys[f] = key
-			uses[key] = usageOf(file, imports, f.Body)
+			uses[key] = append(uses[key], usageOf(file, imports, f.Body))
 			if isTest(f) {
 				tests = append(tests, f)
 			}
@@ -88,10 +91,14 @@ func functionKey(file *ast.File, name string) string {
 	return fmt.Sprintf("%s.%s", file.Name.Name, name)
 }
 
+func methodKey(file *ast.File, name string) string {
+	return fmt.Sprintf("%s.(method).%s", file.Name.Name, name)
+}
+
 // usage is what a function's body refers to.
 type usage struct {
 	watched   bool
-	functions []string // keys of what may be functions of the package
+	functions []string // keys of what may be functions and methods of the package
 }
 
 func usageOf(file *ast.File, imports map[string]string, body *ast.BlockStmt) *usage {
@@ -103,8 +110,9 @@ func usageOf(file *ast.File, imports map[string]string, body *ast.BlockStmt) *us
 			if pkg, ok := n.X.(*ast.Ident); ok && watchers[watcher{imports[pkg.Name], n.Sel.Name}] {
 				u.watched = true
 			}
+			u.functions = append(u.functions, methodKey(file, n.Sel.Name))
 			ast.Inspect(n.X, visit)
-			return false // n.Sel is a field, a method or of another package
+			return false // n.Sel is no function of this package
 		case *ast.Ident:
 			if file.Name.Name == "leakcheck" && watchers[watcher{importPath, n.Name}] {
 				u.watched = true
@@ -117,18 +125,19 @@ func usageOf(file *ast.File, imports map[string]string, body *ast.BlockStmt) *us
 	return u
 }
 
-func reaches(uses map[string]*usage, key string, seen map[string]bool) bool {
-	u := uses[key]
-	if u == nil || seen[key] {
+func reaches(uses map[string][]*usage, key string, seen map[string]bool) bool {
+	if seen[key] {
 		return false
 	}
 	seen[key] = true
-	if u.watched {
-		return true
-	}
-	for _, next := range u.functions {
-		if reaches(uses, next, seen) {
+	for _, u := range uses[key] {
+		if u.watched {
 			return true
+		}
+		for _, next := range u.functions {
+			if reaches(uses, next, seen) {
+				return true
+			}
 		}
 	}
 	return false
@@ -152,7 +161,7 @@ func importNames(file *ast.File) map[string]string {
 // with a lower case letter. TestMain takes a *testing.M.
 func isTest(f *ast.FuncDecl) bool {
 	rest, ok := strings.CutPrefix(f.Name.Name, "Test")
-	if !ok || len(f.Type.Params.List) != 1 {
+	if !ok || f.Recv != nil || len(f.Type.Params.List) != 1 {
 		return false
 	}
 	if first, _ := utf8.DecodeRuneInString(rest); rest != "" && unicode.IsLower(first) {

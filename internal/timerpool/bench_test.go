@@ -55,9 +55,9 @@ func BenchmarkRun(b *testing.B) {
 		b.Run(fmt.Sprintf("jobs=%d", n), func(b *testing.B) {
 			p := New()
 			k := p.Kind("beat", 16)
-			var turns atomic.Int64
+			var turns atomic.Int64 // below 0 until all jobs are scheduled
+			turns.Store(-1 << 62)
 			done := make(chan struct{})
-			b.ReportAllocs()
 			for range n {
 				k.NewJob(func(context.Context) time.Time {
 					if turns.Add(1) == int64(b.N) {
@@ -66,7 +66,11 @@ func BenchmarkRun(b *testing.B) {
 					return time.Now()
 				}).Schedule(time.Now())
 			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			turns.Store(0)
 			<-done
+			b.StopTimer()
 			p.Close()
 		})
 	}

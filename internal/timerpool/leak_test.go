@@ -1,0 +1,11 @@
+package timerpool
+
+import (
+	"testing"
+
+	"github.com/nacos-naming/nacos/internal/leakcheck"
+)
+
+func TestEveryTestChecksForLeaks(t *testing.T) {
+	leakcheck.Covered(t, ".")
+}
