@@ -9,8 +9,11 @@ import (
 	"github.com/nacos-naming/nacos/internal/wire"
 )
 
-// cacheMillis is what 2.x tells clients, whether it pushes to them or not.
-const cacheMillis = 10000
+// How long lists tell clients to keep them.
+const (
+	defaultCache = 10 * time.Second // 2.x, whether it pushes to them or not
+	minCache     = time.Second
+)
 
 // mostLists bounds the encoded lists kept for one service; clients choose the keys.
 const mostLists = 16
@@ -34,13 +37,13 @@ func (r *registry) list(k serviceKey, key listKey) *encodedList {
 	defer r.mu.Unlock()
 	svc := r.services[k]
 	if svc == nil {
-		return encodeList(k, key, nil, false)
+		return r.encodeList(k, key, nil, false)
 	}
 	if l := svc.lists[key]; l != nil {
 		return l
 	}
 	hosts, protected := svc.selectLocked(key)
-	l := encodeList(k, key, hosts, protected)
+	l := r.encodeList(k, key, hosts, protected)
 	if svc.lists == nil {
 		svc.lists = make(map[listKey]*encodedList)
 	}
@@ -86,12 +89,12 @@ func (s *service) selectLocked(key listKey) (hosts []wire.Host, protected bool) 
 	return hosts, true
 }
 
-func encodeList(k serviceKey, key listKey, hosts []wire.Host, protected bool) *encodedList {
+func (r *registry) encodeList(k serviceKey, key listKey, hosts []wire.Host, protected bool) *encodedList {
 	info := wire.ServiceInfo{
 		Name:                     k.grouped(),
 		Group:                    k.group,
 		Clusters:                 key.clusters,
-		CacheMillis:              cacheMillis,
+		CacheMillis:              r.cache.Milliseconds(),
 		Hosts:                    hosts,
 		HasHosts:                 true,
 		LastRefTime:              refMarker,

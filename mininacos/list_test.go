@@ -80,6 +80,26 @@ func TestS6_ListIsFreshAndCarriesTheServersTime(t *testing.T) {
 	})
 }
 
+// Lists of known and unknown services alike say how long to keep them.
+func TestS6_CacheMillis(t *testing.T) {
+	for _, tc := range []struct {
+		opts []Option
+		want string
+	}{
+		{nil, `"cacheMillis":10000,`},
+		{[]Option{WithCacheMillis(2500*time.Millisecond + 999*time.Microsecond)}, `"cacheMillis":2500,`},
+		{[]Option{WithCacheMillis(999 * time.Millisecond)}, `"cacheMillis":1000,`},
+		{[]Option{WithCacheMillis(-time.Hour)}, `"cacheMillis":1000,`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, _ := onMemnet(t, tc.opts...)
+			c.register("s", "10.1.1.1")
+			require.Contains(t, c.ok("GET", wire.PathInstanceList, "serviceName", "s"), tc.want)
+			require.Contains(t, c.ok("GET", wire.PathInstanceList, "serviceName", "unknown"), tc.want)
+		})
+	}
+}
+
 // Clients choose the clusters of a list, so what is kept of encoded lists is bounded.
 func TestS6_EncodedListsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

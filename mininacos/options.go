@@ -27,11 +27,12 @@ type config struct {
 	logger  *zap.Logger
 	offset  time.Duration
 	random  rand.Source
+	cache   time.Duration
 }
 
 // newConfig has all defaults, for n servers.
 func newConfig(n int, opts []Option) *config {
-	c := &config{logger: zap.NewNop()}
+	c := &config{logger: zap.NewNop(), cache: defaultCache}
 	for _, o := range opts {
 		o(c)
 	}
@@ -88,6 +89,10 @@ func WithLogger(l *zap.Logger) Option {
 // WithClockOffset makes the servers' clock, which they put into lastRefTime, wrong by d. Default: 0, the true time.
 // Server.SetClockOffset changes it for one.
 func WithClockOffset(d time.Duration) Option { return func(c *config) { c.offset = d } }
+
+// WithCacheMillis sets how long lists tell clients to keep them (cacheMillis), in whole milliseconds: clients that are not
+// pushed to see a change that long after it. Default: 10 s, as 2.x. Less than 1 s is 1 s.
+func WithCacheMillis(d time.Duration) Option { return func(c *config) { c.cache = max(d, minCache) } }
 
 // WithRandomSource sets where the intervals of health checks are drawn from, so that a run repeats. Default: a source
 // seeded at random. nil is the default. The source is not used by two goroutines at once.

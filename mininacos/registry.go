@@ -31,6 +31,7 @@ func (k serviceKey) grouped() string { return wire.GroupedName(k.group, k.name) 
 // by its servers, the last of which ends its checks.
 type registry struct {
 	log   *zap.Logger
+	cache time.Duration // what lists say of how long to keep them
 	pool  *timerpool.Pool
 	kinds struct{ beats, rounds, connects, cleaner *timerpool.Kind }
 
@@ -50,6 +51,7 @@ type registry struct {
 func newRegistry(cfg *config) *registry {
 	r := &registry{
 		log:     cfg.logger.Named("mininacos"),
+		cache:   cfg.cache,
 		pool:    timerpool.New(),
 		random:  rand.New(cfg.random),
 		started: time.Now(),
