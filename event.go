@@ -1,0 +1,467 @@
+//go:build nacos_next
+
+package nacos
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Event tells a subscriber that the list of instances of a service changed, or what it is at first. Its
+// slices are shared with the client and with other subscribers: they may be kept, and must not be changed.
+type Event struct {
+	ServiceName
+	Instances []Instance // the whole list as it is now, also unhealthy ones, after the subscription's filter
+
+	// What is different from the list that this subscription was told last; at first, from an empty one.
+	// Several changes that came while a callback was running arrive as one event.
+	Added    []Instance
+	Removed  []Instance // as they last were
+	Modified []Instance // as they are now; weight, health, enabled or metadata changed
+
+	Initial bool      // the first event of this subscription; there is exactly one, also for an empty list
+	Source  Source    // where the list is from
+	Time    time.Time // when the client got it
+}
+
+// Subscription is one function that is told of the changes of one service. Its callbacks come in order and
+// never two at once. It is made by Subscribe (the zero value is not valid), safe for concurrent use, and
+// ends by Unsubscribe or when the naming service is closed.
+type Subscription struct {
+	events *eventDispatcher
+	topic  *topic
+	fn     func(Event)         // nil: events are pulled by watch, which wake tells
+	where  func(Instance) bool // nil: all
+	onEnd  func()              // nil: nothing to do
+	wake   chan struct{}
+	done   chan struct{}
+
+	// released is closed when a callback of this subscription calls close: other callbacks that do the
+	// same must not wait for it, since it waits for them.
+	released    chan struct{}
+	releaseOnce sync.Once
+
+	mu      sync.Mutex // guards the fields down to ended
+	pending *snapshot  // the newest one that was not taken yet
+	newest  uint64     // its seq, or that of the last one taken
+	running bool       // a goroutine for callbacks exists
+	runner  uint64     // its id, 0 before it has said so
+	ended   bool
+
+	// Of whoever takes snapshots alone: the goroutine of callbacks, or that of watch.
+	seen bool       // the initial event was made
+	last []Instance // the list of the event before
+}
+
+// Unsubscribe ends the subscription; further calls do nothing. It does not wait for a callback that is
+// running or just starting (Done tells when it is over), so it may be called inside the callback itself. No
+// other callback follows.
+func (s *Subscription) Unsubscribe() {
+	if !s.end() {
+		return
+	}
+	s.topic.remove(s)
+	if s.onEnd != nil {
+		s.onEnd()
+	}
+}
+
+// Done returns a channel that is closed once the subscription has ended and no callback of it runs or will
+// start.
+func (s *Subscription) Done() <-chan struct{} { return s.done }
+
+// end makes the subscription ended and says whether it was not before.
+func (s *Subscription) end() bool {
+	s.mu.Lock()
+	if s.ended {
+		s.mu.Unlock()
+		return false
+	}
+	s.ended, s.pending = true, nil
+	idle := !s.running
+	s.mu.Unlock()
+	if idle {
+		s.finish()
+	}
+	return true
+}
+
+// finish is called once: by end when no goroutine runs, else by that goroutine as its last act.
+func (s *Subscription) finish() {
+	s.events.forget(s)
+	close(s.done)
+}
+
+// offer puts a snapshot into the mailbox, in place of one that was not taken yet. It never blocks.
+func (s *Subscription) offer(snap *snapshot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended || snap.seq <= s.newest {
+		return
+	}
+	s.newest, s.pending = snap.seq, snap
+	switch {
+	case s.fn == nil:
+		signal(s.wake)
+	case !s.running:
+		s.running = true
+		go s.run() // finish tells close that it ended
+	}
+}
+
+// take empties the mailbox. It returns nil when there is nothing to deliver.
+func (s *Subscription) take() *snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snap := s.pending
+	s.pending = nil
+	return snap
+}
+
+func (s *Subscription) isEnded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}
+
+// run delivers until the mailbox is empty.
+func (s *Subscription) run() {
+	defer s.rest()
+	id := goroutineID()
+	s.mu.Lock()
+	s.runner = id
+	s.mu.Unlock()
+	for snap := s.take(); snap != nil; snap = s.take() {
+		s.deliver(snap)
+	}
+}
+
+// rest ends a goroutine of callbacks. The mailbox has something in it when an offer came after the last
+// look, and when the callback ended the goroutine by runtime.Goexit: another goroutine goes on then.
+func (s *Subscription) rest() {
+	s.mu.Lock()
+	s.runner = 0
+	if s.pending != nil {
+		go s.run()
+		s.mu.Unlock()
+		return
+	}
+	s.running = false
+	ended := s.ended
+	s.mu.Unlock()
+	if ended {
+		s.finish()
+	}
+}
+
+// deliver calls the callback if snap brings anything new to it. A panic costs that one event.
+func (s *Subscription) deliver(snap *snapshot) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.events.log.Error("subscriber panicked", zap.String("service", s.topic.key.String()),
+				zap.String("panic", fmt.Sprint(p)), zap.Stack("stack"))
+		}
+	}()
+	if e, ok := s.next(snap); ok && !s.isEnded() {
+		s.fn(e)
+	}
+}
+
+// next makes the event that leads from what the subscription last saw to snap, and says whether there is
+// anything to tell.
+func (s *Subscription) next(snap *snapshot) (Event, bool) {
+	hosts := filter(snap.hosts, s.where)
+	c := diff(s.last, hosts)
+	initial := !s.seen
+	s.seen, s.last = true, hosts
+	return Event{
+		ServiceName: s.topic.name, Instances: hosts, Added: c.added, Removed: c.removed, Modified: c.modified,
+		Initial: initial, Source: snap.source, Time: snap.at,
+	}, initial || !c.none()
+}
+
+// filter returns those that pass; without a filter list itself, clipped so that appending to it copies.
+func filter(list []Instance, pass func(Instance) bool) []Instance {
+	if pass == nil {
+		return slices.Clip(list)
+	}
+	var kept []Instance
+	for _, in := range list {
+		if pass(in) {
+			kept = append(kept, in)
+		}
+	}
+	return kept
+}
+
+// topic is the subscriptions of one service. It is made by newTopic and not copied after its first use.
+type topic struct {
+	key     serviceKey
+	name    ServiceName
+	current func() *snapshot
+	queued  bool // guarded by eventDispatcher.mu
+
+	mu   sync.Mutex // guards subs
+	subs []*Subscription
+}
+
+// newTopic returns a topic without subscriptions. current returns the list as it is now, nil while nothing
+// is known; it must not block.
+func newTopic(key serviceKey, current func() *snapshot) topic {
+	return topic{key: key, name: key.serviceName(), current: current}
+}
+
+// listeners counts the subscriptions.
+func (t *topic) listeners() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.subs)
+}
+
+func (t *topic) append(s *Subscription) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.subs = append(t.subs, s)
+}
+
+func (t *topic) remove(s *Subscription) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := slices.Index(t.subs, s); i >= 0 {
+		t.subs = slices.Delete(t.subs, i, i+1)
+	}
+}
+
+// copyTo appends the subscriptions to list.
+func (t *topic) copyTo(list []*Subscription) []*Subscription {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append(list, t.subs...)
+}
+
+// eventDispatcher hands changes of services to their subscriptions. One goroutine drains a queue in which
+// each service stands at most once, and fills the one-slot mailbox of each subscription (E1). So whoever
+// reports a change never waits, memory is bounded, and the latest list always arrives. Safe for concurrent
+// use; made by newEventDispatcher, started by start, ended by close.
+type eventDispatcher struct {
+	log  *zap.Logger
+	wake chan struct{}
+	stop chan struct{}
+	loop sync.WaitGroup
+
+	mu      sync.Mutex // guards the fields below; taken before topic.mu, never with Subscription.mu
+	queue   []*topic
+	live    map[*Subscription]struct{} // those that have not ended or whose last callback still runs
+	started bool
+	closed  bool
+}
+
+func newEventDispatcher(log *zap.Logger) *eventDispatcher {
+	return &eventDispatcher{
+		log: log, wake: make(chan struct{}, 1), stop: make(chan struct{}),
+		live: make(map[*Subscription]struct{}),
+	}
+}
+
+// start starts the goroutine that delivers, unless it runs already or the dispatcher is closed.
+func (d *eventDispatcher) start() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.started && !d.closed {
+		d.started = true
+		d.loop.Go(d.drain)
+	}
+}
+
+// changed says that the list of a topic may be another than before. It never blocks.
+func (d *eventDispatcher) changed(t *topic) {
+	d.mu.Lock()
+	if d.closed || t.queued {
+		d.mu.Unlock()
+		return
+	}
+	t.queued = true
+	d.queue = append(d.queue, t)
+	d.mu.Unlock()
+	signal(d.wake)
+}
+
+// drain works the queue off until close.
+func (d *eventDispatcher) drain() {
+	var topics []*topic
+	var subs []*Subscription
+	for {
+		select {
+		case <-d.stop:
+			return
+		case <-d.wake:
+		}
+		topics = d.swapQueue(topics)
+		for _, t := range topics {
+			snap := t.current()
+			if snap == nil {
+				continue
+			}
+			subs = t.copyTo(subs[:0])
+			for _, s := range subs {
+				s.offer(snap)
+			}
+			clear(subs)
+		}
+		clear(topics)
+	}
+}
+
+// swapQueue returns the queue and puts the emptied one from before in its place. The topics count as not
+// queued from here on, before their lists are read: a change after the reading queues them again.
+func (d *eventDispatcher) swapQueue(empty []*topic) []*topic {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	full := d.queue
+	d.queue = empty[:0]
+	for _, t := range full {
+		t.queued = false
+	}
+	return full
+}
+
+// add subscribes fn to a topic. where, unless nil, filters the instances; onEnd, unless nil, is called once
+// when Unsubscribe ends the subscription, but not when close does. It calls no function of the caller's, so
+// that locks may be held. After close the subscription has ended already.
+func (d *eventDispatcher) add(t *topic, fn func(Event), where func(Instance) bool, onEnd func()) *Subscription {
+	s := &Subscription{
+		events: d, topic: t, fn: fn, where: where, onEnd: onEnd,
+		wake: make(chan struct{}, 1), done: make(chan struct{}), released: make(chan struct{}),
+	}
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		s.end()
+		return s
+	}
+	d.live[s] = struct{}{}
+	t.append(s)
+	d.mu.Unlock()
+	d.changed(t)
+	return s
+}
+
+func (d *eventDispatcher) forget(s *Subscription) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.live, s)
+}
+
+// watch subscribes to a topic at once and returns the events as a sequence, which must be ranged over and
+// only once: a second range is empty. The events are made in the goroutine that ranges, so what changes
+// while the loop's body runs arrives as one event. The sequence ends without an error when ctx ends, and
+// with ErrClosed after close. Leaving the loop unsubscribes. where and onEnd are those of add.
+func (d *eventDispatcher) watch(ctx context.Context, t *topic, where func(Instance) bool, onEnd func()) iter.Seq2[Event, error] {
+	s := d.add(t, nil, where, onEnd)
+	var ranged atomic.Bool
+	return func(yield func(Event, error) bool) {
+		if ranged.Swap(true) {
+			return
+		}
+		defer s.Unsubscribe()
+		for ctx.Err() == nil {
+			if s.isEnded() {
+				yield(Event{}, ErrClosed)
+				return
+			}
+			if snap := s.take(); snap != nil {
+				if e, ok := s.next(snap); ok && !yield(e, nil) {
+					return
+				}
+				continue
+			}
+			select {
+			case <-ctx.Done():
+			case <-s.done:
+			case <-s.wake:
+			}
+		}
+	}
+}
+
+// close ends every subscription, so that nothing more is delivered, and waits for the callbacks that run
+// until ctx ends. Called inside a callback it does not wait for that one, nor for others that are in close
+// themselves. Further calls wait in the same way.
+func (d *eventDispatcher) close(ctx context.Context) {
+	d.mu.Lock()
+	if !d.closed {
+		d.closed = true
+		d.queue = nil
+		close(d.stop)
+	}
+	live := make([]*Subscription, 0, len(d.live))
+	for s := range d.live {
+		live = append(live, s)
+	}
+	d.mu.Unlock()
+	for _, s := range live {
+		s.end()
+		s.topic.remove(s)
+	}
+	d.loop.Wait() // it never blocks for long
+	var released <-chan struct{}
+	own := callbackOf(live, goroutineID())
+	if own != nil {
+		own.releaseOnce.Do(func() { close(own.released) })
+	}
+	for _, s := range live {
+		if own != nil {
+			released = s.released // own's among them
+		}
+		select {
+		case <-s.done:
+		case <-released:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// callbackOf returns the subscription whose callbacks the goroutine with this id runs, nil if there is none.
+func callbackOf(live []*Subscription, id uint64) *Subscription {
+	for _, s := range live {
+		s.mu.Lock()
+		runner := s.runner
+		s.mu.Unlock()
+		if runner == id && id != 0 {
+			return s
+		}
+	}
+	return nil
+}
+
+// goroutineID returns the number of the calling goroutine, 0 if it cannot be told. Nothing but the text of
+// a stack has it: "goroutine 7 [running]: ...".
+func goroutineID() uint64 {
+	var buf [64]byte
+	text := bytes.TrimPrefix(buf[:runtime.Stack(buf[:], false)], []byte("goroutine "))
+	number, _, _ := bytes.Cut(text, []byte(" "))
+	id, err := strconv.ParseUint(string(number), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return id
+}
+
+// signal fills a channel of size 1 unless it is full.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
