@@ -1,5 +1,3 @@
-//go:build nacos_next
-
 package nacos
 
 import (
@@ -77,6 +75,11 @@ type call struct {
 }
 
 func (c *call) has(k callOptionKind) bool { return c.given&k != 0 }
+
+// key is what the list of a service is kept by.
+func (c *call) key(service string) serviceKey {
+	return serviceKey{group: c.group, name: service, clusters: c.clusters}
+}
 
 // gather adds the options up; name is the call's and allowed what it takes. It allocates nothing as long
 // as there is at most one cluster.

@@ -1,5 +1,3 @@
-//go:build nacos_next
-
 package nacos
 
 import (
@@ -15,6 +13,10 @@ var (
 
 	// ErrNoServer is returned when there is no Nacos server to ask: no address was given.
 	ErrNoServer = errors.New("nacos: no server available")
+
+	// ErrDeregistered is returned by Registration.Update when the instance has been deregistered, or a
+	// deregistration of it was tried and failed.
+	ErrDeregistered = errors.New("nacos: the instance is deregistered")
 
 	// ErrAPIUnavailable is wrapped by the *APIError that is returned when no server offers the API a
 	// call needs. Servers before 3.2 offer all of them; 3.0 and 3.1 keep the administrative ones behind
@@ -70,6 +72,17 @@ func (e *APIError) Error() string {
 
 // Unwrap returns the cause of the last try.
 func (e *APIError) Unwrap() error { return e.Err }
+
+// callError is the error of a call that ended before a server was asked.
+func callError(api, subject string, cause error) error {
+	return &APIError{API: api, Subject: subject, Retryable: !errors.Is(cause, ErrClosed), Err: cause}
+}
+
+// mayHaveActed says whether a server may have done what was asked of it although err came back.
+func mayHaveActed(err error) bool {
+	var failure *APIError
+	return errors.As(err, &failure) && failure.mayHaveActed
+}
 
 // ArgumentError is returned, before anything is sent, when an argument cannot be right.
 type ArgumentError struct {

@@ -1,5 +1,3 @@
-//go:build nacos_next
-
 package nacos
 
 import (
@@ -394,26 +392,43 @@ func (d *eventDispatcher) watch(ctx context.Context, t *topic, where func(Instan
 	}
 }
 
-// close ends every subscription, so that nothing more is delivered, and waits for the callbacks that run
-// until ctx ends. Called inside a callback it does not wait for that one, nor for others that are in close
-// themselves. Further calls wait in the same way.
+// close ends every subscription, so that nothing more is delivered, and waits for the callbacks that run,
+// as wait does.
 func (d *eventDispatcher) close(ctx context.Context) {
+	d.end()
+	d.wait(ctx)
+}
+
+// end ends every subscription, so that no callback starts any more. It does not wait for those that run.
+func (d *eventDispatcher) end() {
 	d.mu.Lock()
 	if !d.closed {
 		d.closed = true
 		d.queue = nil
 		close(d.stop)
 	}
-	live := make([]*Subscription, 0, len(d.live))
-	for s := range d.live {
-		live = append(live, s)
-	}
 	d.mu.Unlock()
-	for _, s := range live {
+	for _, s := range d.subscriptions() {
 		s.end()
 		s.topic.remove(s)
 	}
 	d.loop.Wait() // it never blocks for long
+}
+
+func (d *eventDispatcher) subscriptions() []*Subscription {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	live := make([]*Subscription, 0, len(d.live))
+	for s := range d.live {
+		live = append(live, s)
+	}
+	return live
+}
+
+// wait returns when no callback runs, or when ctx ends, with its error. Called inside a callback it does not
+// wait for that one, nor for others that are in wait themselves. It follows end.
+func (d *eventDispatcher) wait(ctx context.Context) error {
+	live := d.subscriptions()
 	var released <-chan struct{}
 	own := callbackOf(live, goroutineID())
 	if own != nil {
@@ -427,9 +442,14 @@ func (d *eventDispatcher) close(ctx context.Context) {
 		case <-s.done:
 		case <-released:
 		case <-ctx.Done():
-			return
+			select {
+			case <-s.done: // both: what is over is not late
+			default:
+				return context.Cause(ctx)
+			}
 		}
 	}
+	return nil
 }
 
 // callbackOf returns the subscription whose callbacks the goroutine with this id runs, nil if there is none.

@@ -1,5 +1,3 @@
-//go:build nacos_next
-
 package nacos
 
 import (
@@ -52,11 +50,12 @@ type snapshot struct {
 	reached   bool // the server's protection threshold is reached
 	seq       uint64
 	at        time.Time
+	refTime   int64 // the server's clock when it made the list, ms; 0: not given
 }
 
 // newSnapshot orders the hosts of info and builds what choices need.
 func newSnapshot(k serviceKey, info *wire.ServiceInfo, source Source, now time.Time) *snapshot {
-	s := &snapshot{source: source, reached: info.ReachProtectionThreshold, at: now}
+	s := &snapshot{source: source, reached: info.ReachProtectionThreshold, at: now, refTime: info.LastRefTime}
 	wanted := splitClusters(k.clusters)
 	all := make([]Instance, 0, len(info.Hosts))
 	for i := range info.Hosts {
@@ -106,6 +105,55 @@ func (s *snapshot) healthy() int {
 	return n
 }
 
+// selectable returns those that may be chosen, or with unhealthy those that only their health keeps from it.
+func (s *snapshot) selectable(unhealthy bool) []Instance {
+	if unhealthy {
+		return s.hosts[s.up : s.up+s.down]
+	}
+	return s.hosts[:s.up]
+}
+
+// selectOne chooses one by weight (H12) among those that pass; a nil where passes all.
+func (s *snapshot) selectOne(k serviceKey, where func(Instance) bool, rnd *random) (Instance, error) {
+	if where == nil && s.up > 0 {
+		return s.hosts[s.pick.pick(rnd.Uint64())], nil
+	}
+	if where != nil {
+		if in, ok := pickWhere(s.hosts[:s.up], where, rnd); ok {
+			return in, nil
+		}
+	}
+	return Instance{}, &NoInstanceError{Service: k.name, Group: k.group, Total: len(s.hosts), Healthy: s.healthy(), Source: s.source}
+}
+
+// keep copies those that pass; a nil where passes all. The result is the caller's own and never nil.
+func keep(list []Instance, where func(Instance) bool) []Instance {
+	kept := make([]Instance, 0, len(list))
+	for i := range list {
+		if where == nil || where(list[i]) {
+			kept = append(kept, list[i])
+		}
+	}
+	return kept
+}
+
+// public copies the snapshot for the user. Without an entry, s is a server's answer of just now.
+func (s *snapshot) public(k serviceKey, e *hostEntry, where func(Instance) bool) ServiceSnapshot {
+	out := ServiceSnapshot{
+		ServiceName: k.serviceName(), Instances: keep(s.hosts, where), Source: s.source, Confirmed: s.at,
+		Protected: s.protected, ReachedProtectionThreshold: s.reached,
+	}
+	refTime := s.refTime
+	if e != nil {
+		out.Confirmed, refTime = time.Unix(0, e.confirmed.Load()), e.refTime.Load()
+	}
+	out.Age = max(0, time.Since(out.Confirmed))
+	if refTime > 0 {
+		out.ReferenceTime = time.UnixMilli(refTime)
+	}
+	return out
+}
+
 // hostTransport asks a server for a list. It is declared here because hostReactor needs no more.
 type hostTransport interface {
 	list(ctx context.Context, k serviceKey, known wire.Fingerprint) (listReply, error)
@@ -143,12 +191,6 @@ type hostEntry struct {
 	heldSince   time.Time // when the server's list became empty under WithEmptyProtection
 	lastUsed    time.Time
 	seq         uint64
-}
-
-func (e *hostEntry) lastErr() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.err
 }
 
 func (e *hostEntry) setErr(err error) {

@@ -1,5 +1,3 @@
-//go:build nacos_next
-
 package nacos
 
 import (
@@ -89,6 +87,9 @@ type address struct {
 	port    int
 	cluster string
 }
+
+// addr returns "ip:port" as Instance.Addr does.
+func (a address) addr() string { return net.JoinHostPort(a.ip, strconv.Itoa(a.port)) }
 
 func (in *Instance) address() address { return address{in.IP, in.Port, in.Cluster} }
 

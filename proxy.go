@@ -1,5 +1,3 @@
-//go:build nacos_next
-
 package nacos
 
 import (
@@ -380,8 +378,15 @@ func (t *connTracker) dial(ctx context.Context, network, address string) (net.Co
 	}
 	c := &trackedConn{Conn: conn, owner: t}
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.conns[c] = struct{}{}
+	closed := t.closed // meanwhile, by a close that does not know this connection
+	if !closed {
+		t.conns[c] = struct{}{}
+	}
+	t.mu.Unlock()
+	if closed {
+		c.Close()
+		return nil, ErrClosed
+	}
 	return c, nil
 }
 

@@ -1,5 +1,3 @@
-//go:build nacos_next
-
 package nacos
 
 import (
@@ -13,39 +11,47 @@ import (
 )
 
 // This file holds what namingProxy asks servers: one function an API, each builds the parameters and reads
-// the answer. Every parameter goes into the query, also of POST and PUT, as Java's client does it (wire
-// parameters of a DELETE are not read from a body), but for the JSON of a full heartbeat.
+// the answer. Every parameter goes into the query, also of POST and PUT, as Java's client does it (servers do
+// not read the body of a DELETE), but for the JSON of a full heartbeat.
 
-// instance sends one of the requests about an instance whose answer is the text ok.
-func (p *namingProxy) instance(ctx context.Context, api, method, group, service string, in Instance, query string) error {
-	return p.do(ctx, &request{
+// instance sends one of the requests about an instance whose answer is the text ok. within, unless 0, is
+// what each try has at most: such requests are made by the workers of the heartbeats and share their limit.
+func (p *namingProxy) instance(ctx context.Context, api, method, group, service string, in Instance, query string, within time.Duration) error {
+	r := &request{
 		api: api, subject: subject(group, service, in), method: method, path: wire.PathInstance,
 		query: query, timeout: p.cfg.requestTimeout, decode: wire.DecodeOK,
-	})
+	}
+	if within > 0 {
+		r.timeout, r.limit = min(within, r.timeout), p.beatLimit()
+	}
+	return p.do(ctx, r)
 }
+
+// beatLimit is how many of the heartbeats' workers one server of several may hold (B7).
+func (p *namingProxy) beatLimit() int { return (p.cfg.beatWorkers + 1) / 2 }
 
 func subject(group, service string, in Instance) string {
 	return groupedName(group, service) + " " + in.Addr()
 }
 
-func (p *namingProxy) register(ctx context.Context, group, service string, in Instance) error {
+func (p *namingProxy) register(ctx context.Context, group, service string, in Instance, within time.Duration) error {
 	v := p.instanceParams(group, service, in)
 	v.Set(wire.ParamEnable, strconv.FormatBool(in.Enabled))
 	v.Set(wire.ParamHealthy, strconv.FormatBool(in.Healthy))
-	return p.instance(ctx, "register", "POST", group, service, in, v.Encode())
+	return p.instance(ctx, "register", "POST", group, service, in, v.Encode(), within)
 }
 
-func (p *namingProxy) update(ctx context.Context, group, service string, in Instance) error {
+func (p *namingProxy) update(ctx context.Context, group, service string, in Instance, within time.Duration) error {
 	v := p.instanceParams(group, service, in)
 	v.Set(wire.ParamEnabled, strconv.FormatBool(in.Enabled))
-	return p.instance(ctx, "update", "PUT", group, service, in, v.Encode())
+	return p.instance(ctx, "update", "PUT", group, service, in, v.Encode(), within)
 }
 
 func (p *namingProxy) deregister(ctx context.Context, group, service string, in Instance) error {
 	v := p.addressParams(group, service, in)
 	v.Set(wire.ParamGroupName, group)
 	v.Set(wire.ParamEphemeral, strconv.FormatBool(in.Ephemeral))
-	return p.instance(ctx, "deregister", "DELETE", group, service, in, v.Encode())
+	return p.instance(ctx, "deregister", "DELETE", group, service, in, v.Encode(), 0)
 }
 
 // addressParams names an instance.
@@ -75,7 +81,7 @@ func (p *namingProxy) beat(ctx context.Context, group, service string, in Instan
 	r := &request{
 		api: "beat", subject: subject(group, service, in), method: "PUT", path: wire.PathBeat,
 		query:   p.addressParams(group, service, in).Encode(),
-		limit:   (p.cfg.beatWorkers + 1) / 2,
+		limit:   p.beatLimit(),
 		timeout: min(3*time.Second, period/4, p.cfg.requestTimeout),
 		decode: func(body []byte) (err error) {
 			reply, err = wire.DecodeBeatReply(body)

@@ -1,5 +1,3 @@
-//go:build nacos_next
-
 package nacos
 
 import (

@@ -1,5 +1,3 @@
-//go:build nacos_next
-
 // Command quickstart tells the story of a service on Nacos: providers come, change and go, and a consumer
 // sees it. It needs nothing but Go: it starts mininacos in the process, or uses the real server at
 // NACOS_ADDR (host:port) when that is set. It exits with 0 when everything happened and nothing is left
@@ -193,10 +191,7 @@ func find(list []nacos.Instance, in nacos.Instance) (nacos.Instance, bool) {
 }
 
 func (s *story) selections(ctx context.Context) error {
-	handle, err := s.consumer.Service(s.service)
-	if err != nil {
-		return err
-	}
+	handle := s.consumer.Service(s.service)
 	counts := make(map[string]int)
 	begin := time.Now()
 	for range picks {
