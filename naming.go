@@ -419,7 +419,9 @@ func (ns *NamingService) end(ctx context.Context, deregister bool) error {
 	var failed, late error
 	select {
 	case <-ns.finished:
-		failed = ns.failed
+		if deregister {
+			failed = ns.failed
+		}
 	case <-ctx.Done():
 		late = context.Cause(ctx)
 	}

@@ -15,6 +15,10 @@ import (
 // codeUnknownInstanceV3 is the code by which the v3 API says what wire.CodeResourceNotFound says in v1.
 const codeUnknownInstanceV3 = 21003
 
+// settleTime is for how long a request that was given up may still arrive at a server: nothing about the
+// same instance is sent meanwhile, so that what is sent last arrives last.
+const settleTime = 200 * time.Millisecond
+
 // errGone tells that a registration ended while the caller waited for its turn; it never leaves the reactor.
 var errGone = errors.New("the registration has ended")
 
@@ -72,6 +76,7 @@ type Registration struct {
 	setAt    time.Time // when the last registration or update ended, for adopt
 	mayExist bool      // a server may have it
 	overlaid bool      // an update may have left an overlay, which wins over later registrations
+	unsure   time.Time // when a request was given up that a server may yet act on
 	callers  int       // who wait for turn or have it, but for the background
 
 	needRegister bool // the background must register it
@@ -212,21 +217,42 @@ func (r *Registration) takeTurn(ctx context.Context, leaving bool) (wishes uint6
 	}
 	flight := r.cancelBeatLocked(leaving)
 	r.mu.Unlock()
-	if flight == nil {
-		return wishes, nil
-	}
-	select {
-	case <-flight.done:
-		return wishes, nil
-	case <-ctx.Done():
+	if err := r.settle(ctx, flight); err != nil {
 		r.mu.Lock()
 		if r.wishes == wishes {
 			r.state = before
 		}
 		r.mu.Unlock()
 		r.giveTurn()
-		return 0, context.Cause(ctx)
+		return 0, err
 	}
+	return wishes, nil
+}
+
+// settle waits until the beat, unless nil, has ended and nothing that was given up can arrive any more.
+func (r *Registration) settle(ctx context.Context, flight *beatFlight) error {
+	if flight != nil {
+		select {
+		case <-flight.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	r.mu.Lock()
+	wait := time.Until(r.unsure.Add(settleTime))
+	r.mu.Unlock()
+	if wait <= 0 {
+		return nil
+	}
+	return pause(ctx, wait)
+}
+
+// noteLocked remembers a request that failed and that a server may act on yet.
+func (r *Registration) noteLocked(err error) (mayAct bool) {
+	if mayAct = mayHaveActed(err); mayAct {
+		r.unsure = time.Now()
+	}
+	return mayAct
 }
 
 // cancelBeatLocked ends the beat under way, unless it is a light one that a change need not wait for. It
@@ -350,7 +376,7 @@ func (r *Registration) set(ctx context.Context, in Instance, update bool) error 
 	}
 
 	r.mu.Lock()
-	acted := posted || err == nil || mayHaveActed(err)
+	acted := r.noteLocked(err) || posted || err == nil
 	r.mayExist = r.mayExist || acted
 	r.overlaid = r.overlaid || put && acted
 	switch {
@@ -412,7 +438,9 @@ func (r *Registration) cleanUp(in Instance, wishes uint64) {
 	ctx, cancel := context.WithTimeout(r.reactor.cleanupCtx, cleanupTimeout)
 	defer cancel()
 	// There is nobody to tell when this fails: the registration has been reported as failed already.
-	_ = r.reactor.transport.deregister(ctx, r.group, r.service, in)
+	if r.settle(ctx, nil) == nil {
+		_ = r.reactor.transport.deregister(ctx, r.group, r.service, in)
+	}
 	r.reactor.retire(r, wishes)
 	r.giveTurn()
 }
@@ -447,6 +475,7 @@ func (r *Registration) leave(ctx context.Context) error {
 		b.retire(r, wishes)
 	} else {
 		r.mu.Lock()
+		r.noteLocked(err)
 		r.err = err
 		r.mu.Unlock()
 	}
@@ -498,6 +527,9 @@ func (r *Registration) beatLocked(ctx context.Context) (lost bool) {
 	cancelled := ctx.Err() != nil
 	r.flight = nil
 	close(f.done)
+	if !f.light {
+		r.noteLocked(err) // it could register the instance
+	}
 	if cancelled && err != nil {
 		if !r.planned.IsZero() {
 			r.planLocked() // due as before; a full beat waits for the end of what cancelled it
@@ -580,7 +612,7 @@ func (r *Registration) renew(ctx context.Context) {
 	cancelled := ctx.Err() != nil
 	r.cancelRenew = nil
 	<-r.turn
-	r.mayExist = r.mayExist || err == nil || mayHaveActed(err)
+	r.mayExist = r.noteLocked(err) || r.mayExist || err == nil
 	switch {
 	case cancelled: // it may have brought what is not wanted any more: what cancelled it comes after it
 	case err == nil:
