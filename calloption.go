@@ -9,8 +9,7 @@ import (
 // Options are plain values, so that a lookup with options allocates nothing.
 type CallOption struct {
 	kind  callOptionKind
-	text  string
-	list  []string
+	text  string // the group, or the clusters as joinClusters makes them
 	where func(Instance) bool
 }
 
@@ -49,7 +48,9 @@ func (k callOptionKind) String() string {
 func Group(name string) CallOption { return CallOption{kind: optGroup, text: name} }
 
 // Clusters limits a lookup or subscription to instances of these clusters; none means all, the default.
-func Clusters(names ...string) CallOption { return CallOption{kind: optClusters, list: names} }
+func Clusters(names ...string) CallOption {
+	return CallOption{kind: optClusters, text: joinClusters(names)}
+}
 
 // Unhealthy makes SelectInstances return the unhealthy instances instead of the healthy ones.
 func Unhealthy() CallOption { return CallOption{kind: optUnhealthy} }
@@ -81,8 +82,7 @@ func (c *call) key(service string) serviceKey {
 	return serviceKey{group: c.group, name: service, clusters: c.clusters}
 }
 
-// gather adds the options up; name is the call's and allowed what it takes. It allocates nothing as long
-// as there is at most one cluster.
+// gather adds the options up; name is the call's and allowed what it takes. It allocates nothing.
 func gather(name string, allowed callOptionKind, options []CallOption) (call, error) {
 	c := call{group: DefaultGroup}
 	for i := range options {
@@ -95,14 +95,7 @@ func gather(name string, allowed callOptionKind, options []CallOption) (call, er
 		case optGroup:
 			c.group = o.text
 		case optClusters:
-			switch len(o.list) {
-			case 0:
-				c.clusters = ""
-			case 1:
-				c.clusters = o.list[0]
-			default:
-				c.clusters = joinClusters(o.list)
-			}
+			c.clusters = o.text
 		case optWhere:
 			if c.where = o.where; o.where == nil {
 				return c, &ArgumentError{Argument: "option of " + name, Value: "Where", Rule: "the function is nil"}
@@ -113,8 +106,16 @@ func gather(name string, allowed callOptionKind, options []CallOption) (call, er
 }
 
 // joinClusters makes the part of a key that stands for clusters: the same for every order of the same
-// names (H1).
+// names (H1). One name costs nothing; a blank one among them stays, to be refused.
 func joinClusters(names []string) string {
+	switch {
+	case len(names) == 0:
+		return ""
+	case len(names) == 1 && names[0] == "":
+		return ","
+	case len(names) == 1:
+		return names[0]
+	}
 	sorted := append(make([]string, 0, len(names)), names...)
 	sort.Strings(sorted)
 	kept := sorted[:0]

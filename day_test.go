@@ -91,18 +91,18 @@ func TestDayWithoutSilence(t *testing.T) {
 		for begun := time.Now(); time.Since(begun) < day; {
 			time.Sleep(10 * time.Minute)
 			if silence := c.longestSilence(); silence > 6*time.Second {
-				t.Fatalf("an instance was silent for %s, 1.2 periods are 6s", silence)
+				w.Fatalf("an instance was silent for %s, 1.2 periods are 6s", silence)
 			}
 		}
 		c.expectAll(w.server())
 		for _, r := range c.events {
-			require.Len(t, r.all(), 1, "nothing changed, so there is only the initial event")
+			require.Len(w, r.all(), 1, "nothing changed, so there is only the initial event")
 		}
 		stats := c.ns.Stats()
-		assert.Equal(t, []int{crewSize, crewSize, crewSize, crewSize}, []int{stats.Registrations, stats.Beats, stats.Services, stats.Subscriptions})
-		assert.Zero(t, stats.BeatsFailed+stats.QueriesFailed+stats.Renewals)
-		assert.InEpsilon(t, day.Seconds()/5*crewSize, stats.BeatsSent, 0.01, "one beat a period")
-		require.NoError(t, c.ns.Close())
+		assert.Equal(w, []int{crewSize, crewSize, crewSize, crewSize}, []int{stats.Registrations, stats.Beats, stats.Services, stats.Subscriptions})
+		assert.Zero(w, stats.BeatsFailed+stats.QueriesFailed+stats.Renewals)
+		assert.InEpsilon(w, day.Seconds()/5*crewSize, stats.BeatsSent, 0.01, "one beat a period")
+		require.NoError(w, c.ns.Close())
 	})
 }
 
@@ -114,15 +114,15 @@ func TestServerThatRestartsEmptyHasAllInstancesBack(t *testing.T) {
 			time.Sleep(time.Minute)
 			w.server().Stop()
 			time.Sleep(down)
-			require.NoError(t, w.server().Restart(mininacos.LoseState))
+			require.NoError(w, w.server().Restart(mininacos.LoseState))
 			time.Sleep(6 * time.Second)
 			c.expectAll(w.server())
 			for _, r := range c.regs {
-				require.Equal(t, StateLive, r.State())
-				require.NoError(t, r.Err())
+				require.Equal(w, StateLive, r.State())
+				require.NoError(w, r.Err())
 			}
 		}
-		assert.EqualValues(t, 3*crewSize, c.ns.Stats().Renewals)
+		assert.EqualValues(w, 3*crewSize, c.ns.Stats().Renewals)
 	})
 }
 
@@ -151,17 +151,17 @@ func TestNoRequestFailsWhileOneServerIsLeft(t *testing.T) {
 			}
 			for i, s := range w.servers {
 				if i != left {
-					require.NoError(t, s.Restart(mininacos.KeepState))
+					require.NoError(w, s.Restart(mininacos.KeepState))
 					ask()
 					time.Sleep(15 * time.Second)
 				}
 			}
 		}
-		require.NoError(t, errors.Join(failures...))
+		require.NoError(w, errors.Join(failures...))
 		stats := c.ns.Stats()
-		assert.Zero(t, stats.BeatsFailed)
-		assert.Zero(t, stats.QueriesFailed)
-		assert.LessOrEqual(t, c.longestSilence(), 6*time.Second)
+		assert.Zero(w, stats.BeatsFailed)
+		assert.Zero(w, stats.QueriesFailed)
+		assert.LessOrEqual(w, c.longestSilence(), 6*time.Second)
 		c.expectAll(w.server())
 	})
 }
@@ -176,7 +176,7 @@ func TestBlackHoleDelaysNoBeatBeyondOneAndAHalfPeriods(t *testing.T) {
 			w.net.BlackHole(serverIP(i), true)
 			time.Sleep(5 * time.Minute)
 			if silence := c.longestSilence(); silence > 7500*time.Millisecond {
-				t.Errorf("an instance was silent for %s while server %d was a black hole, 1.5 periods are 7.5s", silence, i)
+				w.Errorf("an instance was silent for %s while server %d was a black hole, 1.5 periods are 7.5s", silence, i)
 			}
 			w.net.BlackHole(serverIP(i), false)
 			time.Sleep(time.Minute)

@@ -33,13 +33,13 @@ func TestShutdownDeregistersEphemeralInstancesInParallel(t *testing.T) {
 			return f
 		})
 		begun := time.Now()
-		require.NoError(t, ns.Shutdown(w.ctx))
-		assert.Less(t, time.Since(begun), 3*time.Second, "64 take 2 rounds of 32, not 64 s")
+		require.NoError(w, ns.Shutdown(w.ctx))
+		assert.Less(w, time.Since(begun), 3*time.Second, "64 take 2 rounds of 32, not 64 s")
 		for i := range 64 {
 			w.expect(w.server(), fmt.Sprintf("s%d", i))
 		}
-		require.Len(t, w.server().Instances("", "", "db"), 1)
-		assert.Equal(t, 64, w.server().Requests()[mininacos.APIDeregister])
+		require.Len(w, w.server().Instances("", "", "db"), 1)
+		assert.Equal(w, 64, w.server().Requests()[mininacos.APIDeregister])
 	})
 }
 
@@ -50,8 +50,8 @@ func TestShutdownDeregistersPersistentInstancesWhenAskedTo(t *testing.T) {
 		db := NewInstance("10.9.0.1", 5432)
 		db.Ephemeral = false
 		w.register(ns, "db", db)
-		require.NoError(t, ns.Shutdown(w.ctx))
-		assert.Empty(t, w.server().Instances("", "", "db"))
+		require.NoError(w, ns.Shutdown(w.ctx))
+		assert.Empty(w, w.server().Instances("", "", "db"))
 	})
 }
 
@@ -69,12 +69,12 @@ func TestShutdownReturnsByItsDeadlineWithWhatFailed(t *testing.T) {
 		defer cancel()
 		begun := time.Now()
 		err := ns.Shutdown(ctx)
-		assert.LessOrEqual(t, time.Since(begun), 2*time.Second)
+		assert.LessOrEqual(w, time.Since(begun), 2*time.Second)
 		var failure *APIError
-		require.ErrorAs(t, err, &failure)
-		assert.Equal(t, "deregister", failure.API)
+		require.ErrorAs(w, err, &failure)
+		assert.Equal(w, "deregister", failure.API)
 		for i := range 3 {
-			assert.ErrorContains(t, err, fmt.Sprintf("10.9.0.1:%d", 8000+i))
+			assert.ErrorContains(w, err, fmt.Sprintf("10.9.0.1:%d", 8000+i))
 		}
 		for i := range w.servers {
 			w.net.BlackHole(serverIP(i), false)
@@ -88,12 +88,12 @@ func TestCloseLeavesInstancesToExpire(t *testing.T) {
 		ns := w.client()
 		w.register(ns, "orders", NewInstance("10.9.0.1", 8080))
 		time.Sleep(time.Minute)
-		require.NoError(t, ns.Close())
+		require.NoError(w, ns.Close())
 		w.expect(w.server(), "orders", "10.9.0.1:8080")
 		w.server().ResetRequests()
 		time.Sleep(40 * time.Second)
-		assert.Empty(t, w.server().Instances("", "", "orders"))
-		assert.Empty(t, w.server().Requests(), "nothing is sent after Close")
+		assert.Empty(w, w.server().Instances("", "", "orders"))
+		assert.Empty(w, w.server().Requests(), "nothing is sent after Close")
 	})
 }
 
@@ -130,14 +130,14 @@ func TestCloseEndsCallsUnderWay(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 		begun := time.Now()
-		require.NoError(t, ns.Close())
+		require.NoError(w, ns.Close())
 		synctest.Wait()
-		assert.Less(t, time.Since(begun), 50*time.Millisecond)
+		assert.Less(w, time.Since(begun), 50*time.Millisecond)
 		mu.Lock()
 		defer mu.Unlock()
-		require.Len(t, got, len(calls))
+		require.Len(w, got, len(calls))
 		for name, err := range got {
-			assert.ErrorIs(t, err, ErrClosed, name)
+			assert.ErrorIs(w, err, ErrClosed, name)
 		}
 	})
 }
@@ -148,15 +148,15 @@ func TestCloseWaitsForCallbacksWithinItsLimit(t *testing.T) {
 		ns := w.client()
 		release, started := make(chan struct{}), make(chan struct{})
 		sub, err := ns.Subscribe("orders", func(Event) { close(started); <-release })
-		require.NoError(t, err)
+		require.NoError(w, err)
 		<-started
 		begun := time.Now()
 		err = ns.Close()
-		assert.ErrorIs(t, err, context.DeadlineExceeded)
-		assert.Equal(t, 5*time.Second, time.Since(begun).Round(time.Millisecond))
+		assert.ErrorIs(w, err, context.DeadlineExceeded)
+		assert.Equal(w, 5*time.Second, time.Since(begun).Round(time.Millisecond))
 		close(release)
 		<-sub.Done()
-		require.NoError(t, ns.Close(), "all is over now")
+		require.NoError(w, ns.Close(), "all is over now")
 	})
 }
 
@@ -167,10 +167,10 @@ func TestShutdownInsideACallback(t *testing.T) {
 		w.register(ns, "orders", NewInstance("10.9.0.1", 8080))
 		result := make(chan error, 1)
 		_, err := ns.Subscribe("orders", func(Event) { result <- ns.Shutdown(w.ctx) })
-		require.NoError(t, err)
+		require.NoError(w, err)
 		begun := time.Now()
-		require.NoError(t, <-result)
-		assert.Less(t, time.Since(begun), time.Second)
+		require.NoError(w, <-result)
+		assert.Less(w, time.Since(begun), time.Second)
 		w.expect(w.server(), "orders")
 	})
 }
@@ -195,7 +195,7 @@ func TestShutdownAndCloseTogether(t *testing.T) {
 			}()
 		}
 		time.Sleep(time.Second)
-		assert.EqualValues(t, 10, ended.Load())
+		assert.EqualValues(w, 10, ended.Load())
 		w.expect(w.server(), "orders")
 	})
 }
@@ -217,14 +217,14 @@ func TestCallsRacingWithClose(t *testing.T) {
 						}
 						for _, err := range []error{err, lookupErr, subErr} {
 							if err != nil && !errors.Is(err, ErrClosed) {
-								t.Errorf("neither done nor closed: %v", err)
+								w.Errorf("neither done nor closed: %v", err)
 							}
 						}
 					}
 				})
 			}
 			time.Sleep(time.Duration(round) * 20 * time.Microsecond)
-			require.NoError(t, ns.Shutdown(w.ctx))
+			require.NoError(w, ns.Shutdown(w.ctx))
 			wg.Wait()
 			w.expect(w.server(), "orders")
 		})
@@ -238,13 +238,13 @@ func TestNothingIsLoggedAfterClose(t *testing.T) {
 		ns := w.client(log)
 		w.register(ns, "orders", NewInstance("10.9.0.1", 8080))
 		_, err := ns.Subscribe("orders", func(Event) {})
-		require.NoError(t, err)
+		require.NoError(w, err)
 		time.Sleep(time.Second)
 		w.server().Stop()
-		require.NoError(t, ns.Close())
+		require.NoError(w, ns.Close())
 		before := logs.Len()
 		time.Sleep(time.Hour)
-		assert.Equal(t, before, logs.Len())
+		assert.Equal(w, before, logs.Len())
 	})
 }
 
@@ -255,14 +255,14 @@ func TestNothingIsLoggedPeriodically(t *testing.T) {
 		ns := w.client(log)
 		w.register(ns, "orders", NewInstance("10.9.0.1", 8080))
 		_, err := ns.Subscribe("orders", func(Event) {})
-		require.NoError(t, err)
+		require.NoError(w, err)
 		time.Sleep(30 * time.Second)
 		before := logs.Len()
 		for range 60 {
 			time.Sleep(time.Minute)
 			_, err := ns.SelectOneHealthyInstance(w.ctx, "orders")
-			require.NoError(t, err)
+			require.NoError(w, err)
 		}
-		assert.Equal(t, before, logs.Len(), "%v", logs.All())
+		assert.Equal(w, before, logs.Len(), "%v", logs.All())
 	})
 }
