@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nacos-naming/nacos/internal/leakcheck"
 	"github.com/nacos-naming/nacos/mininacos/memnet"
 )
 
@@ -236,6 +237,6 @@ func TestStressInBubble(t *testing.T) {
 }
 
 func TestStressRealTime(t *testing.T) {
-	checkLeaks(t)
+	leakcheck.Check(t)
 	stress(t, 1, 4, 300_000, 20*time.Microsecond)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"runtime"
 	"testing"
 	"time"
 
@@ -131,21 +130,4 @@ func about(t testing.TB, what string, got, want time.Duration) {
 	if got < want || got > want+10*time.Microsecond {
 		t.Errorf("%s took %v, want %v", what, got, want)
 	}
-}
-
-// checkLeaks fails the test if it leaves goroutines behind.
-func checkLeaks(t testing.TB) {
-	before := runtime.NumGoroutine()
-	t.Cleanup(func() {
-		tick := time.NewTicker(5 * time.Millisecond)
-		defer tick.Stop()
-		for range 400 {
-			if runtime.NumGoroutine() <= before {
-				return
-			}
-			<-tick.C
-		}
-		b := make([]byte, 1<<20)
-		t.Errorf("goroutines are left:\n%s", b[:runtime.Stack(b, true)])
-	})
 }

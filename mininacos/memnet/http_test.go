@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nacos-naming/nacos/internal/leakcheck"
 	"github.com/nacos-naming/nacos/mininacos/memnet"
 )
 
@@ -96,7 +97,7 @@ func keepAlive(t *testing.T) {
 func TestHTTPKeepAlive(t *testing.T) { synctest.Test(t, keepAlive) }
 
 func TestHTTPKeepAliveRealTime(t *testing.T) {
-	checkLeaks(t)
+	leakcheck.Check(t)
 	keepAlive(t)
 }
 

@@ -3,6 +3,8 @@ package memnet
 import (
 	"bytes"
 	"testing"
+
+	"github.com/nacos-naming/nacos/internal/leakcheck"
 )
 
 // FuzzInbox drives an inbox by a script and compares it with a plain list of
@@ -99,6 +101,7 @@ func FuzzInbox(f *testing.F) {
 }
 
 func TestInboxEnds(t *testing.T) {
+	leakcheck.Check(t)
 	var q inbox
 	q.push(10, data, []byte("x"))
 	q.push(20, fin, nil)
@@ -124,6 +127,7 @@ func TestInboxEnds(t *testing.T) {
 
 // An inbox that is empty keeps no large buffer.
 func TestInboxShrinks(t *testing.T) {
+	leakcheck.Check(t)
 	var q inbox
 	b := make([]byte, window)
 	q.push(1, data, b)

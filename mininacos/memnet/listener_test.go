@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nacos-naming/nacos/internal/leakcheck"
 	"github.com/nacos-naming/nacos/mininacos/memnet"
 )
 
@@ -184,6 +185,7 @@ func TestEphemeralPortsAreFreed(t *testing.T) {
 }
 
 func TestHostPanicsOnWrongAddress(t *testing.T) {
+	leakcheck.Check(t)
 	for _, ip := range []string{"", "nacos", "10.0.0.1:80", "127.0.0.1", "0.0.0.0", "224.0.0.1"} {
 		func() {
 			defer func() {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/nacos-naming/nacos/internal/leakcheck"
 )
 
 // Instants are unique, in their lane, and later than asked, however many are
@@ -41,6 +43,7 @@ func TestScheduleForgets(t *testing.T) {
 }
 
 func TestLaneOf(t *testing.T) {
+	leakcheck.Check(t)
 	for _, seed := range []uint64{0, 1, 255, 256, 1 << 40, ^uint64(0)} {
 		seen := make(map[int64]bool)
 		for i := range lanes {
@@ -54,6 +57,7 @@ func TestLaneOf(t *testing.T) {
 }
 
 func TestChanceAndJitter(t *testing.T) {
+	leakcheck.Check(t)
 	r := rand.NewPCG(1, 2)
 	for _, p := range []float64{0, 0.1, 0.5, 1, -1, 2} {
 		hits := 0
@@ -79,6 +83,7 @@ func TestChanceAndJitter(t *testing.T) {
 
 // Streams of other seeds, names and ordinals differ; the same ones are equal.
 func TestNewStream(t *testing.T) {
+	leakcheck.Check(t)
 	first := func(seed uint64, name string, ordinal uint64) uint64 {
 		r := newStream(seed, name, ordinal)
 		return r.Uint64()

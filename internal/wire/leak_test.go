@@ -1,0 +1,9 @@
+package wire
+
+import (
+	"testing"
+
+	"github.com/nacos-naming/nacos/internal/leakcheck"
+)
+
+func TestEveryTestChecksForLeaks(t *testing.T) { leakcheck.Covered(t, ".") }
