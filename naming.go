@@ -336,10 +336,11 @@ func (ns *NamingService) GetServicesOfServer(ctx context.Context, page, size int
 	if err != nil {
 		return ServicePage{}, err
 	}
-	for what, n := range map[string]int{"page": page, "page size": size} {
-		if n < 1 {
-			return ServicePage{}, &ArgumentError{Argument: what, Value: strconv.Itoa(n), Rule: "must be at least 1"}
-		}
+	if page < 1 {
+		return ServicePage{}, &ArgumentError{Argument: "page", Value: strconv.Itoa(page), Rule: "must be at least 1"}
+	}
+	if size < 1 {
+		return ServicePage{}, &ArgumentError{Argument: "page size", Value: strconv.Itoa(size), Rule: "must be at least 1"}
 	}
 	ctx, done, err := ns.life.begin(ctx, "services", c.group)
 	if err != nil {
