@@ -124,22 +124,27 @@ func effectiveWeight(w float64) float64 {
 	}
 }
 
-// pickWhere chooses by weight among those instances that pass, in two walks over the list.
+// pickWhere chooses by weight among those instances that pass. Weights count as parts of the largest, so that
+// their sum does not overflow and tiny ones keep their proportion.
 func pickWhere(list []Instance, pass func(Instance) bool, rnd *random) (Instance, bool) {
-	sum := 0.0
+	top := 0.0
 	kept := make([]int32, 0, len(list))
 	for i := range list {
 		if pass(list[i]) {
 			kept = append(kept, int32(i))
-			sum += effectiveWeight(list[i].Weight)
+			top = max(top, effectiveWeight(list[i].Weight))
 		}
 	}
 	if len(kept) == 0 {
 		return Instance{}, false
 	}
+	sum := 0.0
+	for _, i := range kept {
+		sum += effectiveWeight(list[i].Weight) / top
+	}
 	at := rnd.float() * sum
 	for _, i := range kept {
-		if at -= effectiveWeight(list[i].Weight); at < 0 {
+		if at -= effectiveWeight(list[i].Weight) / top; at < 0 {
 			return list[i], true
 		}
 	}
