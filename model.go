@@ -2,6 +2,7 @@ package nacos
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"strconv"
 	"time"
@@ -78,7 +79,8 @@ func (in *Instance) selectable() bool { return in.Enabled && !(in.Weight <= 0) }
 
 // sameState compares what a change event is about (H7).
 func (in *Instance) sameState(o *Instance) bool {
-	return in.Weight == o.Weight && in.Healthy == o.Healthy && in.Enabled == o.Enabled && in.Metadata.Equal(o.Metadata)
+	sameWeight := in.Weight == o.Weight || math.IsNaN(in.Weight) && math.IsNaN(o.Weight)
+	return sameWeight && in.Healthy == o.Healthy && in.Enabled == o.Enabled && in.Metadata.Equal(o.Metadata)
 }
 
 // address is what tells instances of a list apart (H7).
