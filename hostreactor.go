@@ -319,7 +319,7 @@ func (r *hostReactor) get(ctx context.Context, k serviceKey) (*hostEntry, *snaps
 		case <-ctx.Done():
 			return nil, nil, callError("list", k.String(), context.Cause(ctx))
 		case <-r.closing:
-			return nil, nil, ErrClosed
+			return nil, nil, callError("list", k.String(), ErrClosed)
 		}
 		if s := e.snap.Load(); s != nil {
 			return e, s, nil
@@ -327,9 +327,10 @@ func (r *hostReactor) get(ctx context.Context, k serviceKey) (*hostEntry, *snaps
 		e.mu.Lock()
 		err, dead := e.err, e.dead
 		e.mu.Unlock()
-		if !dead {
+		if !dead && err != nil {
 			return nil, nil, err
 		}
+		// Freed, then a new entry is made; or the list came after it was looked for here, then it is there now.
 	}
 }
 
@@ -433,8 +434,8 @@ func (r *hostReactor) ask(ctx context.Context, e *hostEntry, sent time.Time) err
 		return err
 	}
 	e.fails = 0
-	e.setErr(nil)
 	r.apply(e, reply, sent)
+	e.setErr(nil) // after the list is there: get returns one of the two
 	return nil
 }
 
