@@ -443,9 +443,8 @@ func (r *hostReactor) ask(ctx context.Context, e *hostEntry, sent time.Time) err
 func (r *hostReactor) apply(e *hostEntry, reply listReply, sent time.Time) {
 	now := time.Now()
 	before := e.snap.Load()
-	e.confirmed.Store(now.UnixNano())
-	e.refTime.Store(reply.refTime)
 	if reply.info == nil {
+		e.confirm(reply.refTime, now)
 		r.unchanged.Add(1)
 		if before != nil {
 			r.onList(e.key.group, e.key.name, before.hosts, sent)
@@ -459,7 +458,15 @@ func (r *hostReactor) apply(e *hostEntry, reply listReply, sent time.Time) {
 	if r.held(e, before, after, now) {
 		return
 	}
+	e.confirm(reply.refTime, now) // before the list is seen: who sees it may ask for its age
 	r.publish(e, before, after)
+}
+
+// confirm notes that a server, by its clock at refTime, gave the list that counts. It did not when that list
+// is held back.
+func (e *hostEntry) confirm(refTime int64, now time.Time) {
+	e.confirmed.Store(now.UnixNano())
+	e.refTime.Store(refTime)
 }
 
 // held decides whether an empty list is held back (H5): before is the list so far, nil at first.
