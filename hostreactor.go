@@ -498,7 +498,7 @@ func (r *hostReactor) publish(e *hostEntry, before, after *snapshot) {
 		return
 	}
 	c := diff(before.hosts, after.hosts)
-	if c.none() && before.protected == after.protected && before.reached == after.reached {
+	if c.none() && !c.details && before.protected == after.protected && before.reached == after.reached {
 		return
 	}
 	r.store(e, after)

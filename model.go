@@ -161,6 +161,8 @@ const (
 // changes is the difference between two lists: instances of the newer one, but for removed.
 type changes struct {
 	added, removed, modified []Instance
+
+	details bool // of some instance, what is no change for subscribers differs
 }
 
 func (c *changes) none() bool { return len(c.added)+len(c.removed)+len(c.modified) == 0 }
@@ -173,6 +175,7 @@ func diff(before, after []Instance) changes {
 		if !a.sameState(b) {
 			c.modified = append(c.modified, *a)
 		}
+		c.details = c.details || a.ID != b.ID || a.Ephemeral != b.Ephemeral
 	}
 	for len(before) > 0 && len(after) > 0 && before[0].address() == after[0].address() {
 		compare(&before[0], &after[0])

@@ -320,3 +320,52 @@ func TestOnlyChangesAreToldAndTakenOver(t *testing.T) {
 		}
 	})
 }
+
+// H7: what is no change for subscribers is still what lookups give.
+func TestIDAndKindAreTakenOverWithoutAnEvent(t *testing.T) {
+	const list = `{"name":"DEFAULT_GROUP@@orders","cacheMillis":1000,"lastRefTime":12,"hosts":[` +
+		`{"ip":"10.9.0.1","port":1,"weight":1,"healthy":true,"enabled":true,"clusterName":"DEFAULT","instanceId":"%s","ephemeral":%t}]}`
+	inWorld(t, 1, func(w *world) {
+		ns := w.client()
+		var r record
+		_, err := ns.Subscribe("orders", r.on)
+		require.NoError(t, err)
+		for i, ephemeral := range []bool{true, false} {
+			id := fmt.Sprint("id", i)
+			heal := w.answer(fmt.Sprintf(list, id, ephemeral))
+			time.Sleep(3 * time.Second)
+			one, err := ns.SelectOneHealthyInstance(w.ctx, "orders")
+			require.NoError(t, err)
+			assert.Equal(t, ephemeral, one.Ephemeral)
+			assert.Equal(t, id, one.ID)
+			heal()
+		}
+		assert.Len(t, r.all(), 1)
+	})
+}
+
+// H7
+func TestAnUnchangedListIsDecodedEveryThirtiethPoll(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.place("orders", 1)
+		ns := w.client()
+		var r record
+		_, err := ns.Subscribe("orders", r.on)
+		require.NoError(t, err)
+		time.Sleep(time.Second / 2)
+		for poll := range 70 { // at 1 s, 11 s, ...
+			time.Sleep(min(10, time.Duration(1+9*poll)) * time.Second)
+			full := uint64((poll + 1) / 30)
+			stats := ns.Stats()
+			assert.Equal(t, uint64(2+poll), stats.Queries)
+			assert.Equal(t, uint64(1+poll)-full, stats.QueriesUnchanged, poll)
+			snap, err := ns.GetService(w.ctx, "orders")
+			require.NoError(t, err)
+			assert.InDelta(t, time.Second/2, snap.Age, float64(time.Millisecond), "an answer without news confirms the list too")
+			assert.WithinDuration(t, snap.Confirmed, snap.ReferenceTime, time.Millisecond)
+		}
+		w.place("orders", 2)
+		time.Sleep(10 * time.Second)
+		assert.Equal(t, []string{"initial [1] +[1] -[] ~[]", "[1 2] +[2] -[] ~[]"}, r.lines())
+	})
+}
