@@ -31,19 +31,25 @@ func (ns *NamingService) Service(service string, options ...CallOption) *Service
 
 // snapshot returns the list, asking a server if it is not known.
 func (s *Service) snapshot(ctx context.Context) (*snapshot, error) {
+	_, snap, err := s.kept(ctx)
+	return snap, err
+}
+
+// kept returns the list and where it is kept, nil when too many services are.
+func (s *Service) kept(ctx context.Context) (*hostEntry, *snapshot, error) {
 	if e := s.entry.Load(); e != nil && !s.ns.life.over.Load() {
 		if snap := e.current(); snap != nil {
-			return snap, nil
+			return e, snap, nil
 		}
 	}
 	if s.err != nil {
-		return nil, s.err
+		return nil, nil, s.err
 	}
 	e, snap, err := s.ns.entry(ctx, s.key)
 	if e != nil {
 		s.entry.Store(e)
 	}
-	return snap, err
+	return e, snap, err
 }
 
 // SelectOne chooses one healthy instance at random by weight, as NamingService.SelectOneHealthyInstance
@@ -81,11 +87,11 @@ func (s *Service) Instances(ctx context.Context) ([]Instance, error) {
 
 // Snapshot returns what is known of the service, as NamingService.GetService does.
 func (s *Service) Snapshot(ctx context.Context) (ServiceSnapshot, error) {
-	snap, err := s.snapshot(ctx)
+	e, snap, err := s.kept(ctx)
 	if err != nil {
 		return ServiceSnapshot{}, err
 	}
-	return snap.public(s.key, s.entry.Load(), s.where), nil
+	return snap.public(s.key, e, s.where), nil
 }
 
 // Subscribe calls fn with the list of instances and with each of its changes, as NamingService.Subscribe
