@@ -287,22 +287,24 @@ func (ns *NamingService) Watch(ctx context.Context, service string, options ...C
 }
 
 func (ns *NamingService) watch(ctx context.Context, key serviceKey, where func(Instance) bool, err error) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		if err == nil && ctx == nil {
-			err = errNilContext()
-		}
-		if err == nil {
-			err = checkKey(key)
-		}
-		if err != nil {
+	if err == nil && ctx == nil {
+		err = errNilContext()
+	}
+	if err == nil {
+		err = checkKey(key)
+	}
+	return func(yield func(Event, error) bool) { // several ranges may run at once
+		switch {
+		case err != nil:
 			yield(Event{}, err)
+			return
+		case ns.life.over.Load():
+			yield(Event{}, callError("watch", key.String(), ErrClosed))
+			return
+		case ctx.Err() != nil:
 			return
 		}
 		var events iter.Seq2[Event, error]
-		if ns.life.over.Load() {
-			yield(Event{}, callError("watch", key.String(), ErrClosed))
-			return
-		}
 		err := ns.hosts.subscribable(key, func(t *topic) { events = ns.events.watch(ctx, t, where, nil) })
 		if err != nil {
 			yield(Event{}, callError("watch", key.String(), err))
