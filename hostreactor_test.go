@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -175,6 +176,7 @@ func TestALookupWhileTheFirstListIsTakenOver(t *testing.T) {
 		require.Error(t, first)
 		heal()
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		assert.Equal(t, []error{first}, during)
 		assert.Equal(t, []int{1}, w.all(ns, "orders"))
 	})
