@@ -92,6 +92,9 @@ func (b *beatReactor) close(ctx context.Context, patience bool) {
 // registered at that cluster, ip and port already (B2).
 func (b *beatReactor) register(ctx context.Context, group, service string, in Instance, keepTrying bool) (*Registration, error) {
 	in = in.normal()
+	if err := checkBeatTimes(in.Metadata, b.cfg.beatInterval); err != nil {
+		return nil, err
+	}
 	for {
 		r := b.entry(group, service, in)
 		var err error

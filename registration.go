@@ -324,6 +324,9 @@ func (r *Registration) desireLocked(in Instance) {
 
 // update changes the instance as in says.
 func (r *Registration) update(ctx context.Context, in Instance) error {
+	if err := checkBeatTimes(in.Metadata, r.reactor.cfg.beatInterval); err != nil {
+		return err
+	}
 	if in.address() != r.at {
 		return &ArgumentError{Argument: "instance", Value: in.String(),
 			Rule: "must have the cluster, ip and port of the registration, " + r.at.addr() + " in " + r.at.cluster}

@@ -75,7 +75,7 @@ func checkInstance(in Instance) error {
 			return &ArgumentError{Argument: "metadata", Value: strconv.Quote(k), Rule: "keys and values must be valid UTF-8"}
 		}
 	}
-	return checkBeatTimes(in.Metadata)
+	return checkBeatTimes(in.Metadata, defaultBeatInterval)
 }
 
 // checkAddress checks what names an instance: cluster, ip and port.
@@ -93,9 +93,9 @@ func checkAddress(in Instance) error {
 }
 
 // checkBeatTimes refuses a beat interval that does not leave room for a beat before the instance counts as
-// unhealthy or gone (B1).
-func checkBeatTimes(m Metadata) error {
-	interval := beatTime(m, MetadataBeatInterval, defaultBeatInterval)
+// unhealthy or gone (B1). absent is the interval of metadata that sets none.
+func checkBeatTimes(m Metadata, absent time.Duration) error {
+	interval := beatTime(m, MetadataBeatInterval, absent)
 	timeout := beatTime(m, MetadataBeatTimeout, defaultBeatTimeout)
 	remove := beatTime(m, MetadataDeleteTimeout, defaultDeleteTimeout)
 	if interval >= timeout || interval >= remove {
