@@ -80,6 +80,7 @@ type Registration struct {
 	callers  int       // who wait for turn or have it, but for the background
 
 	needRegister bool // the background must register it
+	lost         bool // for a server said that it does not know it
 	failures     int  // of that, one after another
 	renewAt      time.Time
 	cancelRenew  context.CancelFunc // of the registration under way in the background
@@ -274,16 +275,29 @@ func (r *Registration) giveTurn() {
 	r.planLocked()
 }
 
+// idleLocked tells that the background has nothing to do at all.
+func (r *Registration) idleLocked() bool {
+	return r.state == StateGone || r.state == StateLeaving || !r.wanted
+}
+
+// beatsLocked tells whether there are heartbeats: not for what a server has lost or never had. They go on
+// while a change cannot be brought to the servers, so that the instance lives on as it was.
+func (r *Registration) beatsLocked() bool {
+	return !r.planned.IsZero() && !r.lost && r.desired.Ephemeral
+}
+
 // planLocked sets when the background is due next. Everything that decides it is guarded by mu, and
 // whoever changes that calls planLocked before letting go of mu.
 func (r *Registration) planLocked() {
 	var due time.Time
-	switch {
-	case r.state == StateGone || r.state == StateLeaving || !r.wanted:
-	case r.needRegister:
-		due = r.renewAt
-	case !r.planned.IsZero():
-		due = r.reactor.grid.For(r.period).Floor(r.planned)
+	if !r.idleLocked() {
+		if r.beatsLocked() {
+			due = r.reactor.grid.For(r.period).Floor(r.planned)
+		}
+		// With callers about, the last of them plans the registration.
+		if r.needRegister && r.callers == 0 && (due.IsZero() || r.renewAt.Before(due)) {
+			due = r.renewAt
+		}
 	}
 	if now := r.job.Due(); now.IsZero() || !now.Equal(due) { // a job that waits for a worker keeps its place
 		r.job.Schedule(due)
@@ -385,11 +399,11 @@ func (r *Registration) set(ctx context.Context, in Instance, update bool) error 
 	switch {
 	case r.wishes != wishes: // what was wished meanwhile follows
 	case err == nil:
-		lost := !post && r.needRegister // a beat found that out meanwhile
+		lost := !post && r.lost // a beat found that out meanwhile
 		r.desireLocked(in)
 		r.confirmLocked()
 		if lost {
-			r.needRegister, r.renewAt = true, time.Now()
+			r.loseLocked()
 		}
 	case !r.wanted:
 		r.err = err
@@ -404,7 +418,10 @@ func (r *Registration) set(ctx context.Context, in Instance, update bool) error 
 		r.giveTurn()
 		return err
 	default:
-		r.state, r.err = before, err
+		r.err = err
+		if !r.lost || before == StateLeaving {
+			r.state = before
+		}
 		if acted && before != StateLeaving { // the servers get back what they had
 			r.needRegister, r.failures, r.renewAt = true, 0, time.Now()
 		}
@@ -420,7 +437,7 @@ func (r *Registration) set(ctx context.Context, in Instance, update bool) error 
 // confirmLocked notes that a server has what is desired.
 func (r *Registration) confirmLocked() {
 	now := time.Now()
-	r.state, r.err, r.needRegister, r.failures = StateLive, nil, false, 0
+	r.state, r.err, r.needRegister, r.lost, r.failures = StateLive, nil, false, false, 0
 	r.mayExist, r.setAt, r.lastBeat = true, now, now
 	switch {
 	case !r.desired.Ephemeral:
@@ -463,7 +480,7 @@ func (r *Registration) leave(ctx context.Context) error {
 	if !r.planned.IsZero() {
 		b.log.Debug("beats removed", r.fields()...)
 	}
-	r.planned, r.settled = time.Time{}, false
+	r.planned, r.settled, r.lost = time.Time{}, false, false
 	if r.wishes == wishes {
 		r.needRegister = false
 	}
@@ -490,12 +507,12 @@ func (r *Registration) leave(ctx context.Context) error {
 func (r *Registration) run(ctx context.Context) time.Time {
 	r.mu.Lock()
 	switch {
-	case r.state == StateGone || r.state == StateLeaving || !r.wanted:
+	case r.idleLocked():
 		r.mu.Unlock()
-	case r.needRegister:
+	case r.needRegister && r.callers == 0 && !time.Now().Before(r.renewAt):
 		r.mu.Unlock()
 		r.renew(ctx)
-	case r.planned.IsZero():
+	case !r.beatsLocked():
 		r.mu.Unlock()
 	case r.callers > 0 && !r.beatsLightLocked():
 		r.mu.Unlock() // whoever has the turn plans the beat
@@ -550,17 +567,26 @@ func (r *Registration) beatLocked(ctx context.Context) (lost bool) {
 		lost = r.state != StateGone && r.state != StateLeaving && !r.planned.IsZero()
 	default:
 		r.noteReplyLocked(reply.LightBeatEnabled, reply.ClientBeatInterval)
-		r.err, r.lastBeat = nil, now
+		r.lastBeat = now
+		if !r.needRegister { // else err tells why that fails
+			r.err = nil
+		}
 	}
 	if r.planned.IsZero() {
 		return false // deregistered meanwhile
 	}
 	if lost {
-		r.state, r.needRegister, r.failures, r.renewAt = StateRegistering, true, 0, now
+		r.loseLocked()
 	}
 	r.nextBeatLocked(now)
 	r.planLocked()
 	return lost
+}
+
+// loseLocked notes that servers do not know the instance any more (B5).
+func (r *Registration) loseLocked() {
+	r.state, r.lost = StateRegistering, true
+	r.needRegister, r.failures, r.renewAt = true, 0, time.Now()
 }
 
 // noteReplyLocked takes over what a server says about the next beats (B3, B4).
@@ -600,7 +626,7 @@ func (r *Registration) renew(ctx context.Context) {
 		return
 	}
 	b := r.reactor
-	in, put, period, lost := r.desired, r.overlaid, r.period, r.mayExist
+	in, put, period, lost := r.desired, r.overlaid, r.period, r.lost
 	ctx, r.cancelRenew = context.WithCancel(ctx)
 	defer r.cancelRenew()
 	r.mu.Unlock()
