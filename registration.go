@@ -367,7 +367,9 @@ func (r *Registration) set(ctx context.Context, in Instance, update bool) error 
 	}
 	r.mu.Lock()
 	before := r.state
-	post, put := !update || r.needRegister, update && !r.needRegister || r.overlaid
+	// An update is laid over the registered values, and metadata merged: keys go only by registering anew.
+	post := !update || r.needRegister || lacksKey(in.Metadata, r.desired.Metadata)
+	put := update || r.overlaid
 	switch {
 	case update && (before == StateLeaving || !r.wanted):
 		r.mu.Unlock()
@@ -432,6 +434,16 @@ func (r *Registration) set(ctx context.Context, in Instance, update bool) error 
 		b.log.Info(api, r.fields()...)
 	}
 	return err
+}
+
+// lacksKey tells whether some key of before is not in m.
+func lacksKey(m, before Metadata) bool {
+	for key := range before.All() {
+		if _, ok := m.Lookup(key); !ok {
+			return true
+		}
+	}
+	return false
 }
 
 // confirmLocked notes that a server has what is desired.
