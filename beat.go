@@ -214,9 +214,24 @@ func (b *beatReactor) retire(r *Registration, wishes uint64) {
 	defer b.mu.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.wishes != wishes {
-		return
+	if r.wishes == wishes {
+		b.removeLocked(r)
 	}
+}
+
+// forget makes r gone if nobody ever wanted it and nobody is about to.
+func (b *beatReactor) forget(r *Registration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.unwantedLocked() {
+		b.removeLocked(r)
+	}
+}
+
+// removeLocked needs b.mu and r.mu.
+func (b *beatReactor) removeLocked(r *Registration) {
 	r.state = StateGone
 	key := groupedService{r.group, r.service}
 	delete(b.services[key], r.at)

@@ -201,9 +201,7 @@ func (r *Registration) takeTurn(ctx context.Context, leaving bool) (wishes uint6
 	case r.turn <- struct{}{}:
 	case <-ctx.Done():
 		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.callers--
-		r.planLocked()
+		r.departLocked()
 		return 0, context.Cause(ctx)
 	}
 	r.mu.Lock()
@@ -269,10 +267,24 @@ func (r *Registration) cancelBeatLocked(leaving bool) *beatFlight {
 // giveTurn ends what takeTurn began and plans the background work.
 func (r *Registration) giveTurn() {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	<-r.turn
+	r.departLocked()
+}
+
+// departLocked ends the part of a caller. It unlocks mu.
+func (r *Registration) departLocked() {
 	r.callers--
 	r.planLocked()
+	unwanted := r.unwantedLocked()
+	r.mu.Unlock()
+	if unwanted {
+		r.reactor.forget(r)
+	}
+}
+
+// unwantedLocked tells that everybody who was about to register the instance gave up before it began.
+func (r *Registration) unwantedLocked() bool {
+	return r.callers == 0 && !r.wanted && r.state != StateGone
 }
 
 // idleLocked tells that the background has nothing to do at all.
@@ -488,6 +500,12 @@ func (r *Registration) leave(ctx context.Context) error {
 	}
 	b := r.reactor
 	r.mu.Lock()
+	if !r.wanted { // those who were about to register it gave up
+		r.mu.Unlock()
+		b.retire(r, wishes)
+		r.giveTurn()
+		return errGone
+	}
 	in, mayExist := r.desired, r.mayExist
 	if !r.planned.IsZero() {
 		b.log.Debug("beats removed", r.fields()...)

@@ -406,3 +406,20 @@ func TestCallsTakeTurnsWithinTheirContexts(t *testing.T) {
 		require.NoError(t, reg.Update(w.ctx, instance(weight(4))))
 	})
 }
+
+// A registration whose context ended before it had its turn leaves nothing that later calls would find.
+func TestN4_RegistrationThatNeverBeganIsForgotten(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		ns := w.client()
+		ended, cancel := context.WithCancel(w.ctx)
+		cancel()
+		for range 20 { // the turn is free and the context has ended: which comes first is chance
+			_, err := ns.beats.register(ended, DefaultGroup, "orders", instance(), false)
+			require.ErrorIs(t, err, context.Canceled)
+			require.Empty(t, ns.beats.services)
+		}
+		moment()
+		require.NoError(t, ns.DeregisterInstance(w.ctx, "orders", instance()))
+		assert.Equal(t, 1, w.server().Requests()[mininacos.APIDeregister], "sent as asked")
+	})
+}
