@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +28,10 @@ const (
 
 	// cleanupTimeout bounds the attempt to take back a registration whose outcome is unknown (N3).
 	cleanupTimeout = 3 * time.Second
+
+	// overlayLife is for how long servers keep, at most, what an update laid over an instance that is
+	// deregistered meanwhile: about a minute.
+	overlayLife = 2 * time.Minute
 )
 
 // beatTransport is what beatReactor asks of servers. within, unless 0, bounds each try of a request that a
@@ -53,8 +58,10 @@ type beatReactor struct {
 	// lightSeen: some server offered light beats. Instances that are not enabled go by it (B3).
 	lightSeen atomic.Bool
 
-	mu       sync.Mutex // guards services; taken before Registration.mu
+	mu       sync.Mutex // guards services, overlays and pruneAt; taken before Registration.mu
 	services map[groupedService]map[address]*Registration
+	overlays map[instanceKey]time.Time // what of deregistered instances may still lie at servers, until when
+	pruneAt  int                       // size of overlays at which those that are over go
 
 	cleanups   sync.WaitGroup
 	cleanupCtx context.Context // ends cleanups
@@ -65,10 +72,16 @@ type beatReactor struct {
 
 type groupedService struct{ group, name string }
 
+type instanceKey struct {
+	groupedService
+	address
+}
+
 func newBeatReactor(c *config, t beatTransport, life *lifecycle, pool *timerpool.Pool, rnd *random, log *zap.Logger) *beatReactor {
 	b := &beatReactor{
 		cfg: c, transport: t, life: life, rnd: rnd, log: log, kind: pool.Kind("beat", c.beatWorkers),
 		services: make(map[groupedService]map[address]*Registration),
+		overlays: make(map[instanceKey]time.Time),
 	}
 	if c.beatGrid > 0 {
 		// An origin of its own, so that the bursts of many clients fall on different instants.
@@ -151,6 +164,7 @@ func (b *beatReactor) entry(group, service string, in Instance) *Registration {
 		return r
 	}
 	r := newRegistration(b, group, service, at)
+	r.overlaid = time.Now().Before(b.overlays[instanceKey{key, at}])
 	if b.services[key] == nil {
 		b.services[key] = make(map[address]*Registration)
 	}
@@ -234,10 +248,24 @@ func (b *beatReactor) forget(r *Registration) {
 func (b *beatReactor) removeLocked(r *Registration) {
 	r.state = StateGone
 	key := groupedService{r.group, r.service}
+	if r.overlaid {
+		b.noteOverlayLocked(instanceKey{key, r.at})
+	}
 	delete(b.services[key], r.at)
 	if len(b.services[key]) == 0 {
 		delete(b.services, key)
 	}
+}
+
+// noteOverlayLocked remembers that an update may lie over a deregistered instance, and would win when it is
+// registered again.
+func (b *beatReactor) noteOverlayLocked(k instanceKey) {
+	now := time.Now()
+	if len(b.overlays) >= b.pruneAt {
+		maps.DeleteFunc(b.overlays, func(_ instanceKey, until time.Time) bool { return now.After(until) })
+		b.pruneAt = max(64, 2*len(b.overlays))
+	}
+	b.overlays[k] = now.Add(overlayLife)
 }
 
 // registrations returns those that are wanted, or whose deregistration failed, ordered by name.

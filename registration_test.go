@@ -423,3 +423,33 @@ func TestN4_RegistrationThatNeverBeganIsForgotten(t *testing.T) {
 		assert.Equal(t, 1, w.server().Requests()[mininacos.APIDeregister], "sent as asked")
 	})
 }
+
+// Servers keep what an update laid over an instance for a minute after its deregistration.
+func TestB2_FormerUpdateDoesNotOutliveDeregistration(t *testing.T) {
+	for _, pause := range []time.Duration{0, 30 * time.Second, 5 * time.Minute} {
+		inWorld(t, 1, func(w *world) {
+			ns := w.client()
+			reg := w.register(ns, "orders", instance())
+			require.NoError(t, reg.Update(w.ctx, instance(weight(7), disabled)))
+			require.NoError(t, reg.Deregister(w.ctx))
+			time.Sleep(pause)
+			w.register(ns, "orders", instance(weight(3)))
+			assert.Equal(t, []string{own + " weight=3 {}"}, w.stored("orders"))
+			updates := w.server().Requests()[mininacos.APIUpdate]
+			require.NoError(t, ns.DeregisterInstance(w.ctx, "orders", instance()))
+			time.Sleep(5 * time.Minute)
+			w.register(ns, "orders", instance(weight(4)))
+			assert.Equal(t, updates, w.server().Requests()[mininacos.APIUpdate], "by now nothing lies over it")
+			w.staysAs("orders", " weight=4 {}")
+		})
+	}
+}
+
+// staysAs fails the test unless the server has the instance so for a minute.
+func (w *world) staysAs(service, want string) {
+	w.Helper()
+	for range 12 {
+		require.Equal(w, []string{own + want}, w.stored(service))
+		time.Sleep(beatPeriod)
+	}
+}
