@@ -27,7 +27,6 @@ func instance(change ...func(*Instance)) Instance {
 	return in
 }
 
-func disabled(in *Instance)   { in.Enabled = false }
 func persistent(in *Instance) { in.Ephemeral = false }
 
 func weight(w float64) func(*Instance) { return func(in *Instance) { in.Weight = w } }

@@ -29,7 +29,7 @@ func TestN3_FirstRegistrationOfUnknownOutcomeIsTakenBack(t *testing.T) {
 			_, err := ns.RegisterInstance(w.within(slow), "orders", instance(kind), Group("shop"))
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			assert.Zero(t, ns.Stats().Registrations)
-			moment()
+			time.Sleep(settleTime + time.Millisecond)
 			assert.Empty(t, w.server().Instances("", "shop", "orders"))
 			assert.Equal(t, 1, w.server().Requests()[mininacos.APIDeregister])
 			heal()
