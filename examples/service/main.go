@@ -48,7 +48,9 @@ func run(ctx context.Context, servers []string, name, listen string) (err error)
 		return err
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /hello", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, "hello from %s at %s\n", name, listener.Addr()) })
+	mux.HandleFunc("GET /hello", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, "hello from %s at %s\n", name, listener.Addr())
+	})
 	mux.HandleFunc("GET /call", func(w http.ResponseWriter, r *http.Request) { call(ns, w, r) })
 	server := &http.Server{Handler: mux}
 	served := make(chan error, 1)
