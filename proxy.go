@@ -27,6 +27,13 @@ const (
 	userAgent    = "Nacos-Go-Client:v" + Version
 	maxBodyBytes = 64 << 20
 
+	// maxPooledBytes is the size of the largest buffer that is kept for the next answer.
+	maxPooledBytes = 1 << 20
+
+	// idleConnTimeout is shorter than the 20 s after which the web server of Nacos closes an idle
+	// connection, so that a request does not meet its end.
+	idleConnTimeout = 15 * time.Second
+
 	// renewConnections is how often idle connections are closed, so that none is pinned to an address
 	// that its host name no longer has (P8).
 	renewConnections = 5 * time.Minute
@@ -63,7 +70,7 @@ func newNamingProxy(c *config, servers *serverList, rnd *random, log *zap.Logger
 			DialContext:         p.conns.dial,
 			MaxIdleConns:        0,
 			MaxIdleConnsPerHost: idle,
-			IdleConnTimeout:     90 * time.Second,
+			IdleConnTimeout:     idleConnTimeout,
 			TLSHandshakeTimeout: c.connectTimeout,
 		}
 	}
@@ -134,15 +141,16 @@ func (p *namingProxy) do(ctx context.Context, r *request) error {
 // doOne asks the only server several times, with pauses that grow (P2).
 func (p *namingProxy) doOne(ctx context.Context, r *request, failure *APIError) error {
 	for i := range p.cfg.maxTries {
+		srv := p.servers.rotation(false).next(r.api, 0, time.Now())
+		if srv == nil { // it has just said that it does not offer this
+			return p.giveUp(failure)
+		}
 		if i > 0 {
 			if err := pause(ctx, backoff(100*time.Millisecond, i-1, 2*time.Second, p.rnd)); err != nil {
 				failure.Err = errors.Join(err, failure.Err)
+				failure.Retryable = !errors.Is(err, ErrClosed)
 				return failure
 			}
-		}
-		srv := p.servers.rotation(false).next(r.api, 0, time.Now())
-		if srv == nil {
-			return p.giveUp(failure)
 		}
 		if p.try(ctx, srv, r, failure) {
 			if failure.Server != "" {
@@ -194,14 +202,18 @@ func pause(ctx context.Context, d time.Duration) error {
 // succeeded and is complete if no other server would answer otherwise.
 func (p *namingProxy) try(ctx context.Context, srv *server, r *request, failure *APIError) (over bool) {
 	if err := context.Cause(ctx); err != nil {
-		failure.Server, failure.Err = srv.host, err
+		failure.Server, failure.Err, failure.Retryable = srv.host, err, !errors.Is(err, ErrClosed)
 		return true
 	}
 	tryCtx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	buf := p.bodies.Get().(*bytes.Buffer)
 	buf.Reset()
-	defer p.bodies.Put(buf)
+	defer func() {
+		if buf.Cap() <= maxPooledBytes {
+			p.bodies.Put(buf)
+		}
+	}()
 	status, location, err := p.exchange(tryCtx, srv, r, buf)
 
 	if err == nil && status == http.StatusOK {
@@ -214,12 +226,13 @@ func (p *namingProxy) try(ctx context.Context, srv *server, r *request, failure 
 	if !slices.Contains(failure.Servers, srv.host) {
 		failure.Servers = append(failure.Servers, srv.host)
 	}
-	failure.Server, failure.Status, failure.Message, failure.Err = srv.host, status, "", err
+	failure.Server, failure.Status, failure.Code, failure.Message, failure.Err = srv.host, status, 0, "", err
 	failure.Retryable = true
 	switch {
 	case ctx.Err() != nil: // the caller's end, not the server's fault
 		failure.Err = context.Cause(ctx)
-		failure.mayHaveActed = true
+		failure.Retryable = !errors.Is(failure.Err, ErrClosed)
+		failure.mayHaveActed = failure.mayHaveActed || !isDialError(err)
 		return true
 	case err != nil && status == 0:
 		if tryCtx.Err() != nil {
@@ -237,7 +250,7 @@ func (p *namingProxy) try(ctx context.Context, srv *server, r *request, failure 
 
 // judge completes failure for an answer with another status than 200 (P5, P7).
 func (p *namingProxy) judge(srv *server, r *request, failure *APIError, status int, location string, body []byte) (over bool) {
-	failure.Message = wire.ErrorMessage(body)
+	failure.Message, failure.Code = wire.ErrorMessage(body), wire.ErrorCode(body)
 	switch {
 	case status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout:
 		failure.mayHaveActed = true
@@ -336,90 +349,4 @@ func (p *namingProxy) requestID() string {
 func isDialError(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
-}
-
-// connTracker opens the connections and knows the open ones, so that close can end them and wait.
-type connTracker struct {
-	dialer  func(ctx context.Context, network, address string) (net.Conn, error)
-	timeout time.Duration
-	ctx     context.Context // ends dials at close
-	cancel  context.CancelFunc
-	wg      sync.WaitGroup // dials and open connections
-
-	mu     sync.Mutex // guards conns and closed
-	conns  map[*trackedConn]struct{}
-	closed bool
-}
-
-func newConnTracker(c *config) *connTracker {
-	t := &connTracker{dialer: c.dial, timeout: c.connectTimeout, conns: make(map[*trackedConn]struct{})}
-	if t.dialer == nil {
-		t.dialer = (&net.Dialer{}).DialContext
-	}
-	t.ctx, t.cancel = context.WithCancel(context.Background())
-	return t
-}
-
-func (t *connTracker) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	t.mu.Lock()
-	if t.closed {
-		t.mu.Unlock()
-		return nil, ErrClosed
-	}
-	t.wg.Add(1)
-	t.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, t.timeout)
-	defer cancel()
-	defer context.AfterFunc(t.ctx, cancel)()
-	conn, err := t.dialer(ctx, network, address)
-	if err != nil {
-		t.wg.Done()
-		return nil, err
-	}
-	c := &trackedConn{Conn: conn, owner: t}
-	t.mu.Lock()
-	closed := t.closed // meanwhile, by a close that does not know this connection
-	if !closed {
-		t.conns[c] = struct{}{}
-	}
-	t.mu.Unlock()
-	if closed {
-		c.Close()
-		return nil, ErrClosed
-	}
-	return c, nil
-}
-
-func (t *connTracker) close() {
-	t.cancel()
-	t.mu.Lock()
-	t.closed = true
-	open := make([]*trackedConn, 0, len(t.conns))
-	for c := range t.conns {
-		open = append(open, c)
-	}
-	t.mu.Unlock()
-	for _, c := range open {
-		c.Close()
-	}
-	t.wg.Wait()
-}
-
-// trackedConn tells its tracker when it is closed.
-type trackedConn struct {
-	net.Conn
-	owner *connTracker
-	once  sync.Once
-}
-
-// Close closes the connection; the first call counts.
-func (c *trackedConn) Close() error {
-	err := c.Conn.Close()
-	c.once.Do(func() {
-		c.owner.mu.Lock()
-		delete(c.owner.conns, c)
-		c.owner.mu.Unlock()
-		c.owner.wg.Done()
-	})
-	return err
 }

@@ -40,7 +40,7 @@ func parseServer(address, contextPath string) (*server, error) {
 	if scheme, after, found := strings.Cut(address, "://"); found {
 		u, err := url.Parse(address)
 		switch {
-		case err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Contains(u.Path, "%"):
+		case err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Contains(u.EscapedPath(), "%"):
 			return bad(forms)
 		case u.Scheme != "http" && u.Scheme != "https":
 			return bad("has the scheme " + strconv.Quote(scheme) + "; " + forms)

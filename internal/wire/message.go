@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"html"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -33,30 +34,55 @@ func ErrorMessage(body []byte) string {
 	return readable(string(text[:min(len(text), maxPage)]))
 }
 
+// ErrorCode returns the code of Nacos that the body of an error reply has beside the HTTP status: the number in the
+// field code of a JSON page, or after "errCode: " in a text. It is 0 where there is none.
+func ErrorCode(body []byte) int {
+	text := bytes.TrimSpace(body)
+	if len(text) > 0 && text[0] == '{' {
+		code, _, _ := readPage(text)
+		return code
+	}
+	_, rest, _ := bytes.Cut(text[:min(len(text), maxPage)], []byte("errCode: "))
+	end := 0
+	for end < len(rest) && end < 9 && rest[end] >= '0' && rest[end] <= '9' {
+		end++
+	}
+	code, _ := strconv.Atoi(string(rest[:end]))
+	return code
+}
+
 // pageMessage returns the message of a JSON error page as far as it can be read.
 func pageMessage(page []byte) string {
-	s := newScanner("error page", page)
-	var message, reason []byte
-	if s.openObject("") {
-		for first := true; ; first = false {
-			key, ok := s.key(first)
-			if !ok {
-				break
-			}
-			switch string(key) {
-			case "message":
-				message = s.stringOrNothing()
-			case "error":
-				reason = s.stringOrNothing()
-			default:
-				s.skip(1)
-			}
-		}
-	}
+	_, message, reason := readPage(page)
 	if len(message) == 0 {
 		message = reason
 	}
 	return string(message[:min(len(message), maxPage)])
+}
+
+// readPage reads the fields of a JSON error page as far as it can be read.
+func readPage(page []byte) (code int, message, reason []byte) {
+	s := newScanner("error page", page)
+	if !s.openObject("") {
+		return 0, nil, nil
+	}
+	for first := true; ; first = false {
+		key, ok := s.key(first)
+		if !ok {
+			return code, message, reason
+		}
+		switch string(key) {
+		case "code":
+			n, _ := s.integer("code")
+			code = int(n)
+		case "message":
+			message = s.stringOrNothing()
+		case "error":
+			reason = s.stringOrNothing()
+		default:
+			s.skip(1)
+		}
+	}
 }
 
 // stringOrNothing reads any value and returns it if it is a string.

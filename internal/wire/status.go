@@ -2,7 +2,7 @@ package wire
 
 import "bytes"
 
-// DecodeServerStatus decodes the reply to PathMetrics and returns its status: UP, DOWN, STARTING, SUSPEND, WRITE_ONLY,
+// DecodeServerStatus decodes the reply to PathMetrics and returns its status: UP, DOWN, STARTING, PAUSED, WRITE_ONLY,
 // READ_ONLY or what else a server says.
 func DecodeServerStatus(body []byte) (string, error) {
 	s := newScanner("server status", body)
