@@ -77,10 +77,10 @@ func TestErrorCode(t *testing.T) {
 	leakcheck.Check(t)
 	for body, want := range map[string]int{
 		"": 0,
-		"caused: Param 'serviceName' is required.;": 0,
-		"caused: errCode: 400, errMsg: no ;":        400,
-		"errCode: ":                                 0,
-		"errCode: 99999999999999999999":             999999999,
+		"caused: Param 'serviceName' is required.;":                 0,
+		"caused: errCode: 400, errMsg: no ;":                        400,
+		"errCode: ":                                                 0,
+		"errCode: 99999999999999999999":                             999999999,
 		`{"code":21003,"message":"resource not found","data":null}`: 21003,
 		`{"status":403,"error":"Forbidden"}`:                        0,
 		`{"code":"20404"}`:                                          20404,
