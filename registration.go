@@ -18,6 +18,9 @@ const codeUnknownInstanceV3 = 21003
 // settleTime is for how long a request that was given up may still arrive at a server: nothing about the
 // same instance is sent meanwhile, so that what is sent last arrives last.
 const settleTime = 200 * time.Millisecond
+// listLag is for how long lists may show what was before a change: half a second of a server's own, and what
+// the servers of a cluster need to tell each other.
+const listLag = 2 * time.Second
 
 // errGone tells that a registration ended while the caller waited for its turn; it never leaves the reactor.
 var errGone = errors.New("the registration has ended")
@@ -691,16 +694,17 @@ func (r *Registration) renew(ctx context.Context) {
 }
 
 // adopt takes over weight and metadata of the host in a list that answers a query sent at the given time.
-// A list from less than a period after the last change here may be older than the change.
+// A list from soon after the last change here may be older than the change.
 func (r *Registration) adopt(host *Instance, sent time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.state != StateLive || r.callers > 0 || r.needRegister || sent.Before(r.setAt.Add(r.period)) {
+	if r.state != StateLive || r.callers > 0 || r.needRegister || sent.Before(r.setAt.Add(max(r.period, listLag))) {
 		return
 	}
 	if host.Weight == r.desired.Weight && host.Metadata.Equal(r.desired.Metadata) {
 		return
 	}
 	r.desired.Weight, r.desired.Metadata = host.Weight, host.Metadata
+	r.overlaid = true // in the console, probably
 	r.reactor.log.Info("changed at the server", append(r.fields(), zap.Float64("weight", host.Weight))...)
 }
