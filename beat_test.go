@@ -376,6 +376,25 @@ func TestB6_FailedBeatIsDueAgainWithinAPeriod(t *testing.T) {
 	})
 }
 
+// A beat asks each server, a quarter of its period long.
+func TestB6_TriesOfABeatAreShort(t *testing.T) {
+	for interval, try := range map[string]time.Duration{
+		"5000": 1250 * time.Millisecond, "1000": 250 * time.Millisecond, "14000": 3 * time.Second,
+	} {
+		inWorld(t, 3, func(w *world) {
+			ns, tries := w.client(), w.watch(mininacos.APIBeat)
+			w.register(ns, "orders", instance(meta(MetadataBeatInterval, interval)))
+			w.fault(mininacos.APIBeat, mininacos.Fault{Hang: true})
+			for len(tries.all()) < 3 {
+				time.Sleep(10 * time.Millisecond)
+			}
+			for _, gap := range tries.gaps()[:2] {
+				assert.InDelta(t, try.Seconds(), gap.Seconds(), 0.01, interval)
+			}
+		})
+	}
+}
+
 func TestB7_BlackHoledServerDelaysNobody(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
 		ns := w.client()

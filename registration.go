@@ -160,7 +160,8 @@ func (r *Registration) Update(ctx context.Context, in Instance) error {
 }
 
 // Deregister removes the instance from the servers and ends its heartbeats; when that was done before, it
-// does nothing. On error the heartbeats have ended all the same and the call may be repeated.
+// does nothing. On error the call may be repeated; the heartbeats have ended all the same, unless ctx ended
+// while another call about the instance was under way.
 func (r *Registration) Deregister(ctx context.Context) error {
 	ctx, done, err := r.reactor.life.begin(ctx, "deregister", r.name())
 	if err != nil {

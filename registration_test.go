@@ -398,9 +398,10 @@ func TestCallsTakeTurnsWithinTheirContexts(t *testing.T) {
 		time.AfterFunc(slow, func() { cancel(errors.New("enough")) })
 		assert.ErrorContains(t, reg.Update(ctx, instance(weight(3))), "enough")
 		assert.Less(t, time.Since(start), slow+50*time.Millisecond)
+		assert.ErrorIs(t, reg.Deregister(w.within(slow)), context.DeadlineExceeded)
 		require.Error(t, <-hung)
 		heal()
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // nothing but the hung call has begun
 		assert.Equal(t, []string{own + " weight=1 {}"}, w.stored("orders"))
 		assert.Equal(t, StateLive, reg.State())
 		require.NoError(t, reg.Update(w.ctx, instance(weight(4))))
