@@ -144,6 +144,21 @@ func TestB1_BeatIntervalIsTheMetadatasElseTheOptions(t *testing.T) {
 	}
 }
 
+func TestB1_UpdateChangesTheInterval(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		ns, beats := w.client(), w.watch(mininacos.APIBeat)
+		reg := w.register(ns, "orders", instance(meta(MetadataBeatInterval, "12000")))
+		time.Sleep(time.Minute)
+		for len(beats.all()) < 6 {
+			time.Sleep(time.Second)
+		}
+		before := len(beats.all())
+		require.NoError(t, reg.Update(w.ctx, instance(meta(MetadataBeatInterval, "1000"))))
+		time.Sleep(6 * time.Second)
+		assert.InDelta(t, before+6, len(beats.all()), 1)
+	})
+}
+
 func TestB1_IntervalNotBelowTheTimeoutsIsRefused(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		ns, slow := w.client(), w.client(WithBeatInterval(10*time.Second))
@@ -396,29 +411,34 @@ func TestB6_TriesOfABeatAreShort(t *testing.T) {
 }
 
 func TestB7_BlackHoledServerDelaysNobody(t *testing.T) {
-	inWorld(t, 3, func(w *world) {
-		ns := w.client()
-		const instances = 100
-		for i := range instances {
-			w.register(ns, "orders", NewInstance("10.9.0.1", 8000+i))
-		}
-		beats := w.watch(mininacos.APIBeat)
-		time.Sleep(2 * beatPeriod)
-		w.net.BlackHole(serverIP(1), true)
-		time.Sleep(time.Minute)
-		last := make(map[string]time.Time)
-		for _, r := range beats.all() {
-			port := r.Param("port")
-			if before := last[port]; !before.IsZero() {
-				assert.LessOrEqual(t, r.Time.Sub(before), beatPeriod*3/2, port)
+	for instances, options := range map[int][]Option{
+		100: nil,
+		// So that those at the black hole take more time than all workers have.
+		80: {WithServerPenalty(0), WithBeatWorkers(4)},
+	} {
+		inWorld(t, 3, func(w *world) {
+			ns := w.client(options...)
+			for i := range instances {
+				w.register(ns, "orders", NewInstance("10.9.0.1", 8000+i))
 			}
-			last[port] = r.Time
-		}
-		require.Len(t, last, instances)
-		for port, at := range last {
-			assert.LessOrEqual(t, time.Since(at), beatPeriod*3/2, port)
-		}
-	})
+			beats := w.watch(mininacos.APIBeat)
+			time.Sleep(2 * beatPeriod)
+			w.net.BlackHole(serverIP(1), true)
+			time.Sleep(time.Minute)
+			last := make(map[string]time.Time)
+			for _, r := range beats.all() {
+				port := r.Param("port")
+				if before := last[port]; !before.IsZero() {
+					assert.LessOrEqual(t, r.Time.Sub(before), beatPeriod*3/2, port)
+				}
+				last[port] = r.Time
+			}
+			require.Len(t, last, instances)
+			for port, at := range last {
+				assert.LessOrEqual(t, time.Since(at), beatPeriod*3/2, port)
+			}
+		})
+	}
 }
 
 func TestB9_PersistentInstanceNeverBeats(t *testing.T) {

@@ -128,10 +128,13 @@ func TestN3_BeatsGoOnWhileTheServerRefusesAChange(t *testing.T) {
 		reg := w.register(ns, "orders", instance())
 		heal := w.fault(mininacos.APIRegister, mininacos.Fault{Status: 400, Body: "metadata too long"})
 		w.register(ns, "orders", instance(weight(2)), KeepTrying())
-		time.Sleep(2 * time.Minute)
-		assert.Equal(t, []string{own + " weight=1 {}"}, w.stored("orders"))
-		assert.Equal(t, StateUpdating, reg.State())
-		assert.ErrorContains(t, reg.Err(), "metadata too long")
+		time.Sleep(slow)
+		for range 120 {
+			require.Equal(t, []string{own + " weight=1 {}"}, w.stored("orders"))
+			require.Equal(t, StateUpdating, reg.State())
+			require.ErrorContains(t, reg.Err(), "metadata too long")
+			time.Sleep(time.Second)
+		}
 		require.NoError(t, w.server().Restart(mininacos.LoseState))
 		time.Sleep(beatPeriod)
 		assert.Equal(t, StateRegistering, reg.State())
@@ -334,6 +337,43 @@ func TestUpdateChangesTheServersInstance(t *testing.T) {
 		require.NoError(t, w.server().Restart(mininacos.LoseState))
 		time.Sleep(beatPeriod + moments)
 		assert.Equal(t, want, w.stored("orders"))
+	})
+}
+
+// An update of what the background is about to register, or loses meanwhile, leaves nothing to wait for.
+func TestUpdateOfAnInstanceThatServersDoNotHave(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		ns := w.client()
+		heal := w.fault(mininacos.APIRegister, mininacos.Fault{Status: 503})
+		reg := w.register(ns, "orders", instance(), KeepTrying())
+		time.Sleep(time.Minute)
+		heal()
+		require.NoError(t, reg.Update(w.ctx, instance(weight(2))))
+		assert.Equal(t, []string{own + " weight=2 {}"}, w.stored("orders"))
+		time.Sleep(2 * beatPeriod) // light beats, which are not held up, from now on
+		heal = w.fault(mininacos.APIUpdate, mininacos.Fault{DelayReply: beatPeriod + time.Second})
+		time.AfterFunc(slow, func() { w.server().Deregister("", "", "orders", "10.9.0.1", 8080) })
+		require.NoError(t, reg.Update(w.ctx, instance(weight(3))))
+		heal()
+		moment()
+		w.staysAs("orders", " weight=3 {}")
+		assert.Equal(t, StateLive, reg.State())
+	})
+}
+
+// A full beat beside a change could bring back what was before it.
+func TestFullBeatsWaitForAChange(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		ns, beats := w.client(), w.watch(mininacos.APIBeat)
+		w.fault(mininacos.APIBeat, reply(`{"clientBeatInterval":1000,"lightBeatEnabled":false}`))
+		reg := w.register(ns, "orders", instance())
+		time.Sleep(3 * beatPeriod)
+		w.fault(mininacos.APIUpdate, mininacos.Fault{Delay: beatPeriod})
+		before := len(beats.all())
+		require.NoError(t, reg.Update(w.ctx, instance(weight(2))))
+		assert.Len(t, beats.all(), before)
+		time.Sleep(beatPeriod)
+		assert.InDelta(t, before+6, len(beats.all()), 1)
 	})
 }
 

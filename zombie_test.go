@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/nacos-naming/nacos/internal/wire"
 	"github.com/nacos-naming/nacos/mininacos"
 )
 
@@ -71,6 +72,41 @@ func TestB8_BeatUnderWayBringsNothingBack(t *testing.T) {
 	}
 }
 
+// lingering lets beats end only when they were answered, as if a cancelled one were still on its way.
+type lingering struct{ beatTransport }
+
+func (l lingering) beat(ctx context.Context, group, service string, in Instance, light bool, period time.Duration) (wire.BeatReply, error) {
+	return l.beatTransport.beat(context.WithoutCancel(ctx), group, service, in, light, period)
+}
+
+func TestB8_DeregistrationIsSentWhenTheBeatHasEnded(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		ns := w.client()
+		ns.beats.transport = lingering{ns.beats.transport}
+		reg := w.register(ns, "orders", instance())
+		arrived := make(chan bool, 100)
+		w.cluster.Intercept(func(r *mininacos.Request) mininacos.Fault {
+			if r.API != mininacos.APIBeat {
+				return mininacos.Fault{}
+			}
+			arrived <- isFull(r)
+			return mininacos.Fault{Delay: slow}
+		})
+		require.True(t, <-arrived)
+		require.ErrorIs(t, reg.Deregister(w.within(slow/4)), context.DeadlineExceeded)
+		assert.Equal(t, StateLive, reg.State(), "nothing was sent")
+		for len(arrived) < 3 {
+			w.expect(w.server(), "orders", own)
+			time.Sleep(slow)
+		}
+		for len(arrived) < 4 {
+			moment()
+		}
+		require.NoError(t, reg.Deregister(w.ctx))
+		w.staysGone(ns)
+	})
+}
+
 // The beat was told that the server does not know the instance; its registration is under way or waits.
 func TestB8_RegisteringAgainEndsWithDeregistration(t *testing.T) {
 	for name, f := range map[string]mininacos.Fault{
@@ -89,7 +125,9 @@ func TestB8_RegisteringAgainEndsWithDeregistration(t *testing.T) {
 					time.Sleep(100 * time.Millisecond)
 				}
 				assert.Equal(t, StateRegistering, reg.State())
+				start := time.Now()
 				require.NoError(t, reg.Deregister(w.ctx))
+				assert.Less(t, time.Since(start), 50*time.Millisecond, "it does not wait for the answer")
 				heal()
 				w.staysGone(ns)
 			})
