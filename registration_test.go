@@ -240,6 +240,31 @@ func TestN3_KeepTryingWhileACallIsUnderWay(t *testing.T) {
 	}
 }
 
+// The former wish may still be on its way, and even be answered, when the next one comes.
+func TestN3_KeepTryingReplacesARegistrationUnderWay(t *testing.T) {
+	for _, lingers := range []bool{false, true} {
+		inWorld(t, 1, func(w *world) {
+			ns := w.client()
+			if lingers {
+				ns.beats.transport = lingering{ns.beats.transport}
+			}
+			heal := w.fault(mininacos.APIRegister, mininacos.Fault{Delay: slow})
+			w.register(ns, "orders", instance(weight(5)), KeepTrying())
+			time.Sleep(slow / 2)
+			heal()
+			reg := w.register(ns, "orders", instance(weight(6)), KeepTrying())
+			moment()
+			if lingers {
+				assert.Equal(t, StateRegistering, reg.State())
+				time.Sleep(slow / 2)
+			}
+			assert.NoError(t, reg.Err())
+			assert.Equal(t, StateLive, reg.State())
+			w.staysAs("orders", " weight=6 {}")
+		})
+	}
+}
+
 func TestN4_DeregistrationNeedsNoGroupClusterAndKind(t *testing.T) {
 	for _, kind := range []func(*Instance){func(*Instance) {}, persistent} {
 		inWorld(t, 1, func(w *world) {

@@ -72,8 +72,13 @@ func TestB8_BeatUnderWayBringsNothingBack(t *testing.T) {
 	}
 }
 
-// lingering lets beats end only when they were answered, as if a cancelled one were still on its way.
+// lingering lets beats and registrations end only when they were answered, as if a cancelled one were still on
+// its way.
 type lingering struct{ beatTransport }
+
+func (l lingering) register(ctx context.Context, group, service string, in Instance, within time.Duration) error {
+	return l.beatTransport.register(context.WithoutCancel(ctx), group, service, in, within)
+}
 
 func (l lingering) beat(ctx context.Context, group, service string, in Instance, light bool, period time.Duration) (wire.BeatReply, error) {
 	return l.beatTransport.beat(context.WithoutCancel(ctx), group, service, in, light, period)
