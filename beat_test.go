@@ -349,7 +349,8 @@ func TestB5_CodesOfABeatReply(t *testing.T) {
 
 func TestB5_RegisteringAgainGoesOnWithBackoffUntilItSucceeds(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		ns := w.client()
+		log, logs := logged()
+		ns := w.client(log)
 		reg := w.register(ns, "orders", instance(meta("zone", "a")))
 		time.Sleep(2 * beatPeriod)
 		posts := w.watch(mininacos.APIRegister)
@@ -361,6 +362,7 @@ func TestB5_RegisteringAgainGoesOnWithBackoffUntilItSucceeds(t *testing.T) {
 		assert.Empty(t, w.stored("orders"), "no beat brings it in another way")
 		// Bursts are the three tries at the only server; between them the pauses grow up to the period.
 		assert.InDelta(t, 60/5*3, len(posts.all()), 24)
+		assert.Equal(t, 1, logs.FilterMessage("registration fails, it is tried again").Len(), "once per change")
 		heal()
 		time.Sleep(beatPeriod)
 		assert.Equal(t, []string{own + ` weight=1 {"zone":"a"}`}, w.stored("orders"))

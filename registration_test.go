@@ -300,7 +300,7 @@ func TestN4_DeregistrationThatFitsSeveralIsRefused(t *testing.T) {
 	})
 }
 
-func TestN4_UnknownInstanceIsDeregisteredAsAsked(t *testing.T) {
+func TestN4_UnknownInstanceIsChangedAndDeregisteredAsAsked(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		ns := w.client()
 		other := mininacos.NewInstance("10.9.0.1", 8080)
@@ -308,6 +308,8 @@ func TestN4_UnknownInstanceIsDeregisteredAsAsked(t *testing.T) {
 		require.NoError(t, w.server().Register("", "shop", "orders", other))
 		require.NoError(t, ns.DeregisterInstance(w.ctx, "orders", instance(persistent)))
 		assert.Len(t, w.server().Instances("", "shop", "orders"), 1, "another group was asked for")
+		require.NoError(t, ns.UpdateInstance(w.ctx, "orders", instance(persistent, weight(4)), Group("shop")))
+		assert.Equal(t, 4.0, w.server().Instances("", "shop", "orders")[0].Weight)
 		require.NoError(t, ns.DeregisterInstance(w.ctx, "orders", instance(persistent), Group("shop")))
 		assert.Empty(t, w.server().Instances("", "shop", "orders"))
 	})
