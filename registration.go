@@ -18,6 +18,7 @@ const codeUnknownInstanceV3 = 21003
 // settleTime is for how long a request that was given up may still arrive at a server: nothing about the
 // same instance is sent meanwhile, so that what is sent last arrives last.
 const settleTime = 200 * time.Millisecond
+
 // listLag is for how long lists may show what was before a change: half a second of a server's own, and what
 // the servers of a cluster need to tell each other.
 const listLag = 2 * time.Second
