@@ -39,6 +39,7 @@ type APIError struct {
 	Err       error    // the cause, nil when the answer itself is the failure
 
 	mayHaveActed bool // some try may have reached a server that acted on it
+	unanswered   bool // some try reached a server, perhaps, and was given up: it may act on it yet
 }
 
 // Error tells what was asked, of whom, and what came back.
@@ -82,6 +83,12 @@ func callError(api, subject string, cause error) error {
 func mayHaveActed(err error) bool {
 	var failure *APIError
 	return errors.As(err, &failure) && failure.mayHaveActed
+}
+
+// mayActYet says whether a server may still do what was asked of it although err came back.
+func mayActYet(err error) bool {
+	var failure *APIError
+	return errors.As(err, &failure) && failure.unanswered
 }
 
 // ArgumentError is returned, before anything is sent, when an argument cannot be right.

@@ -232,13 +232,13 @@ func (p *namingProxy) try(ctx context.Context, srv *server, r *request, failure 
 	case ctx.Err() != nil: // the caller's end, not the server's fault
 		failure.Err = context.Cause(ctx)
 		failure.Retryable = !errors.Is(failure.Err, ErrClosed)
-		failure.mayHaveActed = failure.mayHaveActed || !isDialError(err)
+		failure.noAnswer(err)
 		return true
 	case err != nil && status == 0:
 		if tryCtx.Err() != nil {
 			failure.Err = fmt.Errorf("no answer within %s: %w", r.timeout, context.DeadlineExceeded)
 		}
-		failure.mayHaveActed = failure.mayHaveActed || !isDialError(err)
+		failure.noAnswer(err)
 		p.noteFailure(srv, failure.Err)
 		return false
 	case err != nil: // an answer that cannot be read
@@ -343,6 +343,14 @@ func (p *namingProxy) requestID() string {
 	a = a&^0xf000 | 0x4000
 	b = b&^(3<<62) | 2<<62
 	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", a>>32, a>>16&0xffff, a&0xffff, b>>48, b&0xffffffffffff)
+}
+
+// noAnswer notes that a try ended with err and no answer. Unless no connection came about, the server may have
+// acted, or act yet.
+func (e *APIError) noAnswer(err error) {
+	if !isDialError(err) {
+		e.mayHaveActed, e.unanswered = true, true
+	}
 }
 
 // isDialError tells that no connection came about, so that nothing was asked of the server.

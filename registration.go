@@ -251,12 +251,13 @@ func (r *Registration) settle(ctx context.Context, flight *beatFlight) error {
 	return pause(ctx, wait)
 }
 
-// noteLocked remembers a request that failed and that a server may act on yet.
-func (r *Registration) noteLocked(err error) (mayAct bool) {
-	if mayAct = mayHaveActed(err); mayAct {
+// noteLocked remembers a request that failed and that a server may act on yet. It tells whether one may have
+// acted on it.
+func (r *Registration) noteLocked(err error) (acted bool) {
+	if mayActYet(err) {
 		r.unsure = time.Now()
 	}
-	return mayAct
+	return mayHaveActed(err)
 }
 
 // cancelBeatLocked ends the beat under way, unless it is a light one that a change need not wait for. It
