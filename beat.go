@@ -331,16 +331,18 @@ func (b *beatReactor) adopt(group, service string, hosts []Instance, sent time.T
 	if !b.cfg.serverAdoption {
 		return
 	}
+	var changed []*Registration
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	own := b.services[groupedService{group, service}]
-	if len(own) == 0 {
-		return
-	}
-	for i := range hosts {
-		if r := own[hosts[i].address()]; r != nil {
-			r.adopt(&hosts[i], sent)
+	if own := b.services[groupedService{group, service}]; len(own) > 0 {
+		for i := range hosts {
+			if r := own[hosts[i].address()]; r != nil && r.adopt(&hosts[i], sent) {
+				changed = append(changed, r)
+			}
 		}
+	}
+	b.mu.Unlock()
+	for _, r := range changed {
+		b.log.Info("changed at the server", append(r.fields(), zap.Float64("weight", r.Instance().Weight))...)
 	}
 }
 

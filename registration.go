@@ -9,19 +9,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/nacos-naming/nacos/internal/timerpool"
-	"github.com/nacos-naming/nacos/internal/wire"
 )
-
-// codeUnknownInstanceV3 is the code by which the v3 API says what wire.CodeResourceNotFound says in v1.
-const codeUnknownInstanceV3 = 21003
 
 // settleTime is for how long a request that was given up may still arrive at a server: nothing about the
 // same instance is sent meanwhile, so that what is sent last arrives last.
 const settleTime = 200 * time.Millisecond
-
-// listLag is for how long lists may show what was before a change: half a second of a server's own, and what
-// the servers of a cluster need to tell each other.
-const listLag = 2 * time.Second
 
 // errGone tells that a registration ended while the caller waited for its turn; it never leaves the reactor.
 var errGone = errors.New("the registration has ended")
@@ -94,13 +86,6 @@ type Registration struct {
 	settled bool      // beats have found their place in the period
 	light   bool      // the last reply offered light beats
 	flight  *beatFlight
-}
-
-// beatFlight is a heartbeat under way.
-type beatFlight struct {
-	cancel context.CancelFunc
-	done   chan struct{}
-	light  bool
 }
 
 func newRegistration(b *beatReactor, group, service string, at address) *Registration {
@@ -293,35 +278,6 @@ func (r *Registration) unwantedLocked() bool {
 	return r.callers == 0 && !r.wanted && r.state != StateGone
 }
 
-// idleLocked tells that the background has nothing to do at all.
-func (r *Registration) idleLocked() bool {
-	return r.state == StateGone || r.state == StateLeaving || !r.wanted
-}
-
-// beatsLocked tells whether there are heartbeats: not for what a server has lost or never had. They go on
-// while a change cannot be brought to the servers, so that the instance lives on as it was.
-func (r *Registration) beatsLocked() bool {
-	return !r.planned.IsZero() && !r.lost && r.desired.Ephemeral
-}
-
-// planLocked sets when the background is due next. Everything that decides it is guarded by mu, and
-// whoever changes that calls planLocked before letting go of mu.
-func (r *Registration) planLocked() {
-	var due time.Time
-	if !r.idleLocked() {
-		if r.beatsLocked() {
-			due = r.reactor.grid.For(r.period).Floor(r.planned)
-		}
-		// With callers about, the last of them plans the registration.
-		if r.needRegister && r.callers == 0 && (due.IsZero() || r.renewAt.Before(due)) {
-			due = r.renewAt
-		}
-	}
-	if now := r.job.Due(); now.IsZero() || !now.Equal(due) { // a job that waits for a worker keeps its place
-		r.job.Schedule(due)
-	}
-}
-
 // want makes in wanted and leaves it to the background to tell the servers (KeepTrying).
 func (r *Registration) want(in Instance) error {
 	r.mu.Lock()
@@ -383,75 +339,78 @@ func (r *Registration) set(ctx context.Context, in Instance, update bool) error 
 	case err != nil:
 		return callError(api, r.name(), err)
 	}
-	r.mu.Lock()
-	before := r.state
-	// An update is laid over the registered values, and metadata merged: keys go only by registering anew.
-	post := !update || r.needRegister || lacksKey(in.Metadata, r.desired.Metadata)
-	put := update || r.overlaid
-	switch {
-	case update && (before == StateLeaving || !r.wanted):
-		r.mu.Unlock()
+	c, err := r.beginChange(in, update)
+	if err != nil {
 		r.giveTurn()
-		return errGone
-	case update && in.Ephemeral != r.desired.Ephemeral:
-		r.mu.Unlock()
-		r.giveTurn()
-		return &ArgumentError{Argument: "instance", Value: in.String(), Rule: "must not change between ephemeral and persistent; deregister it first"}
-	case before == StateLive:
-		r.state = StateUpdating
+		return err
 	}
-	r.mu.Unlock()
+	posted, err := r.send(ctx, in, c.post, c.put, 0)
 
 	b := r.reactor
-	posted := false
-	if post {
-		err = b.transport.register(ctx, r.group, r.service, in, 0)
-		posted = err == nil
-	}
-	if err == nil && put {
-		err = b.transport.update(ctx, r.group, r.service, in, 0)
-	}
-
+	added, abandoned := false, false
 	r.mu.Lock()
 	acted := r.noteLocked(err) || posted || err == nil
 	r.mayExist = r.mayExist || acted
-	r.overlaid = r.overlaid || put && acted
+	r.overlaid = r.overlaid || c.put && acted
 	switch {
 	case r.wishes != wishes: // what was wished meanwhile follows
 	case err == nil:
-		lost := !post && r.lost // a beat found that out meanwhile
+		lost := !c.post && r.lost // a beat found that out meanwhile
 		r.desireLocked(in)
-		r.confirmLocked()
+		added = r.confirmLocked()
 		if lost {
 			r.loseLocked()
 		}
-	case !r.wanted:
-		r.err = err
-		if r.mayExist {
-			r.state = StateLeaving
-			r.mu.Unlock()
-			b.cleanups.Go(func() { r.cleanUp(in, wishes) })
-			return err
-		}
-		r.mu.Unlock()
-		b.retire(r, wishes)
-		r.giveTurn()
-		return err
+	case r.wanted:
+		r.revertLocked(err, c.before, acted)
 	default:
-		r.err = err
-		if !r.lost || before == StateLeaving {
-			r.state = before
-		}
-		if acted && before != StateLeaving { // the servers get back what they had
-			r.needRegister, r.failures, r.renewAt = true, 0, time.Now()
-		}
+		r.err, r.state, abandoned = err, StateLeaving, true
 	}
+	cleanUp := abandoned && r.mayExist
 	r.mu.Unlock()
+	switch {
+	case cleanUp:
+		b.cleanups.Go(func() { r.cleanUp(in, wishes) })
+		return err // cleanUp gives the turn
+	case abandoned:
+		b.retire(r, wishes)
+	}
 	r.giveTurn()
 	if err == nil {
 		b.log.Info(api, r.fields()...)
 	}
+	if added {
+		b.log.Debug("beats added", r.fields()...)
+	}
 	return err
+}
+
+// change is how a call changes the instance on the servers.
+type change struct {
+	before    RegistrationState
+	post, put bool // what is sent: a registration, an update, or both
+}
+
+// beginChange decides what a registration of in, or an update to it, takes. errGone: there is nothing to
+// update.
+func (r *Registration) beginChange(in Instance, update bool) (change, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := change{
+		before: r.state,
+		// An update is laid over the registered values, and metadata merged: keys go only by registering anew.
+		post: !update || r.needRegister || lacksKey(in.Metadata, r.desired.Metadata),
+		put:  update || r.overlaid,
+	}
+	switch {
+	case update && (r.state == StateLeaving || !r.wanted):
+		return c, errGone
+	case update && in.Ephemeral != r.desired.Ephemeral:
+		return c, &ArgumentError{Argument: "instance", Value: in.String(), Rule: "must not change between ephemeral and persistent; deregister it first"}
+	case r.state == StateLive:
+		r.state = StateUpdating
+	}
+	return c, nil
 }
 
 // lacksKey tells whether some key of before is not in m.
@@ -464,21 +423,29 @@ func lacksKey(m, before Metadata) bool {
 	return false
 }
 
-// confirmLocked notes that a server has what is desired.
-func (r *Registration) confirmLocked() {
-	now := time.Now()
-	r.state, r.err, r.needRegister, r.lost, r.failures = StateLive, nil, false, false, 0
-	r.mayExist, r.setAt, r.lastBeat = true, now, now
-	switch {
-	case !r.desired.Ephemeral:
-		r.planned, r.settled = time.Time{}, false // B9
-	case r.planned.IsZero():
-		r.planned = now.Add(timerpool.Spread(r.period, 0.8, 1, r.reactor.rnd.float()))
-		r.reactor.log.Debug("beats added", r.fields()...)
-	default:
-		if latest := now.Add(r.period); r.planned.After(latest) {
-			r.planned = latest
+// send brings in to the servers. within, unless 0, bounds each try. It tells whether the registration was made.
+func (r *Registration) send(ctx context.Context, in Instance, post, put bool, within time.Duration) (posted bool, err error) {
+	t := r.reactor.transport
+	if post {
+		if err = t.register(ctx, r.group, r.service, in, within); err != nil {
+			return false, err
 		}
+	}
+	if put {
+		err = t.update(ctx, r.group, r.service, in, within)
+	}
+	return post, err
+}
+
+// revertLocked goes back to what was before a change that failed. If servers may have made it, the background
+// gives them what they had.
+func (r *Registration) revertLocked(err error, before RegistrationState, acted bool) {
+	r.err = err
+	if !r.lost || before == StateLeaving {
+		r.state = before
+	}
+	if acted && before != StateLeaving {
+		r.needRegister, r.failures, r.renewAt = true, 0, time.Now()
 	}
 }
 
@@ -512,23 +479,21 @@ func (r *Registration) leave(ctx context.Context) error {
 		r.giveTurn()
 		return errGone
 	}
-	in, mayExist := r.desired, r.mayExist
-	if !r.planned.IsZero() {
-		b.log.Debug("beats removed", r.fields()...)
-	}
+	in, mayExist, removed := r.desired, r.mayExist, !r.planned.IsZero()
 	r.planned, r.settled, r.lost = time.Time{}, false, false
 	if r.wishes == wishes {
 		r.needRegister = false
 	}
 	r.mu.Unlock()
+	if removed {
+		b.log.Debug("beats removed", r.fields()...)
+	}
 	if mayExist {
 		err = b.transport.deregister(ctx, r.group, r.service, in)
 	}
 	if err == nil {
-		b.log.Info("deregister", r.fields()...)
-	}
-	if err == nil {
 		b.retire(r, wishes)
+		b.log.Info("deregister", r.fields()...)
 	} else {
 		r.mu.Lock()
 		r.noteLocked(err)
@@ -537,177 +502,4 @@ func (r *Registration) leave(ctx context.Context) error {
 	}
 	r.giveTurn()
 	return err
-}
-
-// run is the background work: one heartbeat, or a registration that servers lost or never had.
-func (r *Registration) run(ctx context.Context) time.Time {
-	r.mu.Lock()
-	switch {
-	case r.idleLocked():
-		r.mu.Unlock()
-	case r.needRegister && r.callers == 0 && !time.Now().Before(r.renewAt):
-		r.mu.Unlock()
-		r.renew(ctx)
-	case !r.beatsLocked():
-		r.mu.Unlock()
-	case r.callers > 0 && !r.beatsLightLocked():
-		r.mu.Unlock() // whoever has the turn plans the beat
-	default:
-		if r.beatLocked(ctx) {
-			r.renew(ctx)
-		}
-	}
-	return time.Time{} // planLocked has said when
-}
-
-// beatsLightLocked tells whether the next beat goes without data. An instance that is not enabled sends no
-// data as soon as servers take that: one that does not know it would make it enabled (B3).
-func (r *Registration) beatsLightLocked() bool {
-	return r.light || !r.desired.Enabled && r.reactor.lightSeen.Load()
-}
-
-// beatLocked sends a heartbeat. It unlocks mu. It reports that the server does not know the instance.
-func (r *Registration) beatLocked(ctx context.Context) (lost bool) {
-	b := r.reactor
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	f := &beatFlight{cancel: cancel, done: make(chan struct{}), light: r.beatsLightLocked()}
-	r.flight = f
-	in, period := r.desired, r.period
-	r.mu.Unlock()
-
-	reply, err := b.transport.beat(ctx, r.group, r.service, in, f.light, period)
-
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	cancelled := ctx.Err() != nil
-	r.flight = nil
-	close(f.done)
-	if !f.light {
-		r.noteLocked(err) // it could register the instance
-	}
-	if cancelled && err != nil {
-		if !r.planned.IsZero() {
-			r.planLocked() // due as before; a full beat waits for the end of what cancelled it
-		}
-		return false
-	}
-	b.sent.Add(1)
-	now := time.Now()
-	switch {
-	case err != nil:
-		b.failed.Add(1)
-		r.err = err
-	case reply.Code == wire.CodeResourceNotFound || reply.Code == codeUnknownInstanceV3:
-		r.noteReplyLocked(reply.LightBeatEnabled, reply.ClientBeatInterval)
-		lost = r.state != StateGone && r.state != StateLeaving && !r.planned.IsZero()
-	default:
-		r.noteReplyLocked(reply.LightBeatEnabled, reply.ClientBeatInterval)
-		r.lastBeat = now
-		if !r.needRegister { // else err tells why that fails
-			r.err = nil
-		}
-	}
-	if r.planned.IsZero() {
-		return false // deregistered meanwhile
-	}
-	if lost {
-		r.loseLocked()
-	}
-	r.nextBeatLocked(now)
-	r.planLocked()
-	return lost
-}
-
-// loseLocked notes that servers do not know the instance any more (B5).
-func (r *Registration) loseLocked() {
-	r.state, r.lost = StateRegistering, true
-	r.needRegister, r.failures, r.renewAt = true, 0, time.Now()
-}
-
-// noteReplyLocked takes over what a server says about the next beats (B3, B4).
-func (r *Registration) noteReplyLocked(light bool, intervalMillis int64) {
-	r.light = light
-	if light {
-		r.reactor.lightSeen.Store(true)
-	}
-	if intervalMillis > 0 {
-		r.period = boundBeat(time.Duration(min(intervalMillis, maxBeatInterval.Milliseconds())) * time.Millisecond)
-	}
-}
-
-// nextBeatLocked plans the beat after the one that ended now. The second beat comes at a random part of the
-// period, so that instances registered together do not beat together; later ones keep the period.
-func (r *Registration) nextBeatLocked(now time.Time) {
-	if r.settled {
-		r.planned = timerpool.Next(r.planned, r.period, now)
-		return
-	}
-	r.settled = true
-	r.planned = now.Add(timerpool.Spread(r.period, 0.1, 1, r.reactor.rnd.float()))
-}
-
-// renew registers the instance in the background, unless a caller is about to change it anyway.
-func (r *Registration) renew(ctx context.Context) {
-	select {
-	case r.turn <- struct{}{}:
-	default:
-		return // whoever has the turn plans what is left to do
-	}
-	r.mu.Lock()
-	if r.callers > 0 || !r.needRegister || r.state == StateGone || r.state == StateLeaving {
-		<-r.turn
-		r.planLocked()
-		r.mu.Unlock()
-		return
-	}
-	b := r.reactor
-	in, put, period, lost := r.desired, r.overlaid, r.period, r.lost
-	ctx, r.cancelRenew = context.WithCancel(ctx)
-	defer r.cancelRenew()
-	r.mu.Unlock()
-
-	err := b.transport.register(ctx, r.group, r.service, in, renewTimeout(period))
-	if err == nil && put {
-		err = b.transport.update(ctx, r.group, r.service, in, renewTimeout(period))
-	}
-
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	cancelled := ctx.Err() != nil
-	r.cancelRenew = nil
-	<-r.turn
-	r.mayExist = r.noteLocked(err) || r.mayExist || err == nil
-	switch {
-	case cancelled: // it may have brought what is not wanted any more: what cancelled it comes after it
-	case err == nil:
-		r.confirmLocked()
-		if lost {
-			b.renewals.Add(1)
-		}
-		b.log.Info("register", append(r.fields(), zap.Bool("again", lost))...)
-	default:
-		r.err = err
-		if r.failures++; r.failures == 1 {
-			b.log.Warn("registration fails, it is tried again", append(r.fields(), zap.Error(err))...)
-		}
-		r.renewAt = time.Now().Add(renewDelay(r.failures, period, in.Ephemeral, b.rnd))
-	}
-	r.planLocked()
-}
-
-// adopt takes over weight and metadata of the host in a list that answers a query sent at the given time.
-// A list from soon after the last change here may be older than the change.
-func (r *Registration) adopt(host *Instance, sent time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.state != StateLive || r.callers > 0 || r.needRegister || sent.Before(r.setAt.Add(max(r.period, listLag))) {
-		return
-	}
-	if host.Weight == r.desired.Weight && host.Metadata.Equal(r.desired.Metadata) {
-		return
-	}
-	r.desired.Weight, r.desired.Metadata = host.Weight, host.Metadata
-	r.overlaid = true // in the console, probably
-	r.reactor.log.Info("changed at the server", append(r.fields(), zap.Float64("weight", host.Weight))...)
 }

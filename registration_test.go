@@ -254,6 +254,8 @@ func TestN3_KeepTryingReplacesARegistrationUnderWay(t *testing.T) {
 			heal()
 			reg := w.register(ns, "orders", instance(weight(6)), KeepTrying())
 			moment()
+			assert.Equal(t, StateRegistering, reg.State(), "the former one may arrive yet")
+			time.Sleep(settleTime)
 			if lingers {
 				assert.Equal(t, StateRegistering, reg.State())
 				time.Sleep(slow / 2)
