@@ -2,6 +2,7 @@ package nacos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -121,8 +122,10 @@ func setCount(name string, n, low, high int, field func(*config) *int) Option {
 func WithServers(addresses ...string) Option {
 	return Option{name: "WithServers", apply: func(c *config) error {
 		for _, a := range addresses {
-			if _, err := parseServer(a, "/"); err != nil {
-				return err
+			_, err := parseServer(a, "/")
+			var wrong *ArgumentError
+			if errors.As(err, &wrong) {
+				return &ArgumentError{Argument: "option WithServers", Value: wrong.Value, Rule: wrong.Rule}
 			}
 		}
 		c.servers = append([]string(nil), addresses...)
@@ -184,7 +187,7 @@ func WithServerPenalty(d time.Duration) Option {
 
 // WithCloseTimeout sets for how long Close waits for running callbacks, default 5 s.
 func WithCloseTimeout(d time.Duration) Option {
-	return setDuration("WithCloseTimeout", d, 0, time.Hour, func(c *config) *time.Duration { return &c.closeTimeout })
+	return setDuration("WithCloseTimeout", d, time.Millisecond, time.Hour, func(c *config) *time.Duration { return &c.closeTimeout })
 }
 
 // WithBeatInterval sets the time between two heartbeats of an instance, default 5 s, for instances whose
