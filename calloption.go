@@ -2,15 +2,17 @@ package nacos
 
 import (
 	"sort"
+	"strconv"
 	"strings"
 )
 
 // CallOption changes one call. Each call takes those that mean something to it; another one is an error.
 // Options are plain values, so that a lookup with options allocates nothing.
 type CallOption struct {
-	kind  callOptionKind
-	text  string // the group, or the clusters as joinClusters makes them
-	where func(Instance) bool
+	kind   callOptionKind
+	text   string // group, or clusters sorted and comma-joined
+	flawed bool   // a cluster's name is empty or contains a comma
+	where  func(Instance) bool
 }
 
 type callOptionKind uint16
@@ -49,7 +51,11 @@ func Group(name string) CallOption { return CallOption{kind: optGroup, text: nam
 
 // Clusters limits a lookup or subscription to instances of these clusters; none means all, the default.
 func Clusters(names ...string) CallOption {
-	return CallOption{kind: optClusters, text: joinClusters(names)}
+	o := CallOption{kind: optClusters, text: joinClusters(names)}
+	for _, n := range names {
+		o.flawed = o.flawed || n == "" || strings.Contains(n, ",")
+	}
+	return o
 }
 
 // Unhealthy makes SelectInstances return the unhealthy instances instead of the healthy ones.
@@ -95,7 +101,9 @@ func gather(name string, allowed callOptionKind, options []CallOption) (call, er
 		case optGroup:
 			c.group = o.text
 		case optClusters:
-			c.clusters = o.text
+			if c.clusters = o.text; o.flawed {
+				return c, &ArgumentError{Argument: "cluster", Value: strconv.Quote(o.text), Rule: "must not be blank or contain commas"}
+			}
 		case optWhere:
 			if c.where = o.where; o.where == nil {
 				return c, &ArgumentError{Argument: "option of " + name, Value: "Where", Rule: "the function is nil"}
@@ -108,12 +116,7 @@ func gather(name string, allowed callOptionKind, options []CallOption) (call, er
 // joinClusters makes the part of a key that stands for clusters: the same for every order of the same
 // names (H1). One name costs nothing; a blank one among them stays, to be refused.
 func joinClusters(names []string) string {
-	switch {
-	case len(names) == 0:
-		return ""
-	case len(names) == 1 && names[0] == "":
-		return ","
-	case len(names) == 1:
+	if len(names) == 1 {
 		return names[0]
 	}
 	sorted := append(make([]string, 0, len(names)), names...)
