@@ -333,16 +333,18 @@ func (ns *NamingService) GetSubscribeServices() []ServiceName {
 func (ns *NamingService) GetServicesOfServer(ctx context.Context, page, size int, options ...CallOption) (ServicePage, error) {
 	c, err := gather("GetServicesOfServer", optGroup, options)
 	if err == nil {
-		err = checkName("group", c.group, maxGroupBytes)
+		err = checkGroup(c.group)
 	}
 	if err != nil {
 		return ServicePage{}, err
 	}
-	if page < 1 {
-		return ServicePage{}, &ArgumentError{Argument: "page", Value: strconv.Itoa(page), Rule: "must be at least 1"}
-	}
-	if size < 1 {
-		return ServicePage{}, &ArgumentError{Argument: "page size", Value: strconv.Itoa(size), Rule: "must be at least 1"}
+	for _, number := range []struct {
+		what string
+		n    int
+	}{{"page", page}, {"page size", size}} {
+		if number.n < 1 {
+			return ServicePage{}, &ArgumentError{Argument: number.what, Value: strconv.Itoa(number.n), Rule: "must be at least 1"}
+		}
 	}
 	ctx, done, err := ns.life.begin(ctx, "services", c.group)
 	if err != nil {
@@ -364,6 +366,10 @@ const servicesPageSize = 100
 // Group.
 func (ns *NamingService) Services(ctx context.Context, options ...CallOption) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
+		if _, err := gather("Services", optGroup, options); err != nil {
+			yield("", err)
+			return
+		}
 		seen := 0
 		for page := 1; ; page++ {
 			p, err := ns.GetServicesOfServer(ctx, page, servicesPageSize, options...)

@@ -27,6 +27,14 @@ func checkService(group, service string) error {
 	if err := checkName("service", service, maxServiceBytes); err != nil {
 		return err
 	}
+	return checkGroup(group)
+}
+
+// checkGroup also refuses the group that, put before @@, would be cut one character early.
+func checkGroup(group string) error {
+	if strings.HasSuffix(group, "@") && !strings.Contains(group, wire.GroupSeparator) {
+		return &ArgumentError{Argument: "group", Value: strconv.Quote(group), Rule: "must not end with @, which would go to the @@ behind it"}
+	}
 	return checkName("group", group, maxGroupBytes)
 }
 
@@ -120,9 +128,9 @@ func beatTime(m Metadata, key string, absent time.Duration) time.Duration {
 }
 
 // isHostName follows RFC 1123: labels of letters, digits and inner hyphens, at most 63 bytes each and 253
-// in all.
+// in all. Numbers with dots are no name but an IP address gone wrong, such as 10.0.0.256.
 func isHostName(s string) bool {
-	if len(s) == 0 || len(s) > 253 {
+	if len(s) == 0 || len(s) > 253 || strings.Contains(s, ".") && strings.Trim(s, "0123456789.") == "" {
 		return false
 	}
 	for label := range strings.SplitSeq(strings.TrimSuffix(s, "."), ".") {
