@@ -182,7 +182,7 @@ func badArguments() (all []badArgument) {
 	}
 	for _, pairs := range []map[string]string{
 		{MetadataBeatInterval: "15000"}, {MetadataBeatInterval: "6000", MetadataBeatTimeout: "6000"}, {MetadataBeatTimeout: "5000"},
-		{MetadataBeatInterval: "6000", MetadataDeleteTimeout: "5999"}, {MetadataDeleteTimeout: "0"},
+		{MetadataBeatInterval: "6000", MetadataDeleteTimeout: "6000"}, {MetadataDeleteTimeout: "0"},
 	} {
 		add(takesInstance, "metadata "+MetadataBeatInterval, func(a *arguments) { a.instance.Metadata = NewMetadata(pairs) })
 	}

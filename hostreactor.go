@@ -212,7 +212,6 @@ type hostReactor struct {
 	onList    func(group, service string, hosts []Instance, sent time.Time) // B11
 
 	entries sync.Map // serviceKey -> *hostEntry
-	closing chan struct{}
 
 	mu     sync.Mutex // guards changes of entries, count and closed
 	count  int
@@ -225,18 +224,15 @@ func newHostReactor(c *config, t hostTransport, events *eventDispatcher, pool *t
 	return &hostReactor{
 		cfg: c, transport: t, events: events, rnd: rnd, log: log,
 		first: pool.Kind("first query", firstQueryWorkers), polls: pool.Kind("poll", c.pollWorkers),
-		closing: make(chan struct{}),
 	}
 }
 
-// close wakes everybody who waits for a first query. The pool that runs the queries is closed apart.
+// close refuses new services. The contexts of those who wait for a first query, and the pool that runs the
+// queries, are ended apart.
 func (r *hostReactor) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.closed {
-		r.closed = true
-		close(r.closing)
-	}
+	r.closed = true
 }
 
 // known returns the list of k if there is one; it is the hot path.
@@ -300,7 +296,7 @@ func checkKey(k serviceKey) error {
 	return nil
 }
 
-// get returns the list of k, waiting for the first query if need be.
+// get returns the list of k, waiting for the first query if need be: until ctx ends, which closing must end.
 func (r *hostReactor) get(ctx context.Context, k serviceKey) (*hostEntry, *snapshot, error) {
 	for {
 		e, err := r.entry(k, true)
@@ -318,8 +314,6 @@ func (r *hostReactor) get(ctx context.Context, k serviceKey) (*hostEntry, *snaps
 		case <-e.answered:
 		case <-ctx.Done():
 			return nil, nil, callError("list", k.String(), context.Cause(ctx))
-		case <-r.closing:
-			return nil, nil, callError("list", k.String(), ErrClosed)
 		}
 		if s := e.snap.Load(); s != nil {
 			return e, s, nil

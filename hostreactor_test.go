@@ -92,6 +92,17 @@ func TestOneListForClustersInAnyOrder(t *testing.T) {
 	})
 }
 
+// H1: some servers list all clusters whatever they are asked for.
+func TestClustersThatWereNotAskedForAreLeftOut(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.answer(`{"name":"DEFAULT_GROUP@@orders","lastRefTime":1,"hosts":[{"ip":"10.9.0.1","port":1,"clusterName":"a"},{"ip":"10.9.0.1","port":2,"clusterName":"b"}]}`)
+		ns := w.client()
+		assert.Equal(t, []int{2}, w.all(ns, "orders", Clusters("c", "b")))
+		assert.Equal(t, []int{1}, w.all(ns, "orders", Clusters("a"), NoSubscribe()))
+		assert.Equal(t, []int{1, 2}, w.all(ns, "orders"))
+	})
+}
+
 // H2
 func TestFirstLookupsShareAQueryAndWaitOnTheirOwn(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
@@ -158,6 +169,20 @@ func TestAFailedFirstQueryIsAnsweredFromMemoryUntilTheNextTry(t *testing.T) {
 		assert.Equal(t, []int{1}, w.all(ns, "orders"))
 		assert.Len(t, w.asked("orders"), 2)
 		assert.Equal(t, uint64(1), ns.Stats().QueriesFailed)
+	})
+}
+
+// H2, N5: Close ends the wait for a first query.
+func TestCloseEndsTheWaitForAFirstQuery(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.lists(func(*mininacos.Request) mininacos.Fault { return mininacos.Fault{Hang: true} })
+		ns := w.client()
+		time.AfterFunc(time.Second, func() { assert.NoError(t, ns.Close()) })
+		begin := time.Now()
+		_, err := ns.GetAllInstances(w.ctx, "orders")
+		assert.ErrorIs(t, err, ErrClosed)
+		assert.ErrorContains(t, err, "list DEFAULT_GROUP@@orders")
+		assert.InDelta(t, time.Second, time.Since(begin), float64(10*time.Millisecond))
 	})
 }
 
@@ -242,7 +267,9 @@ func TestAServiceThatNobodyUsesIsForgotten(t *testing.T) {
 				time.Sleep(time.Hour)
 				assert.Equal(t, 1, ns.Stats().Services, "a subscription keeps it")
 				sub.Unsubscribe()
-				time.Sleep(6 * time.Minute)
+				time.Sleep(4 * time.Minute)
+				assert.Equal(t, 1, ns.Stats().Services, "its end counts as use")
+				time.Sleep(2 * time.Minute)
 				assert.Zero(t, ns.Stats().Services)
 			}
 		}

@@ -134,6 +134,24 @@ func TestAnAnswerEndsTheBackOff(t *testing.T) {
 	})
 }
 
+// H3: what failed before an answer counts no more.
+func TestBackOffBeginsAnew(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		ns := w.client(WithMaxTries(1))
+		_, err := ns.Subscribe("orders", func(Event) {})
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		for range 2 {
+			heal := w.refuse()
+			w.server().ResetRequests()
+			time.Sleep(5 * time.Minute)
+			w.assertBackedOff(w.gaps("orders"), 20*time.Second, 40*time.Second, time.Minute)
+			heal()
+			time.Sleep(70 * time.Second)
+		}
+	})
+}
+
 // H5
 func TestABadBodyChangesNothing(t *testing.T) {
 	const host = `{"ip":"10.9.0.1","port":1,"weight":1,"healthy":true,"enabled":true,"clusterName":"DEFAULT","metadata":{}}`
