@@ -40,8 +40,8 @@ const (
 	takesFunc
 	takesPage
 
-	lookup   = takesContext | takesService | takesGroup | takesClusters | takesWhere
-	instance = takesContext | takesService | takesGroup | takesAddress
+	lookup     = takesContext | takesService | takesGroup | takesClusters | takesWhere
+	registered = takesContext | takesService | takesGroup | takesAddress
 )
 
 type publicCall struct {
@@ -66,18 +66,18 @@ func last[T any](t *testing.T, seq iter.Seq2[T, error]) (err error) {
 // publicCalls are all calls of NamingService and Service that may send something.
 func publicCalls(t *testing.T) []publicCall {
 	return []publicCall{
-		{"RegisterInstance", instance | takesInstance, func(ns *NamingService, a arguments) error {
+		{"RegisterInstance", registered | takesInstance, func(ns *NamingService, a arguments) error {
 			_, err := ns.RegisterInstance(a.ctx, a.service, a.instance, a.options...)
 			return err
 		}},
-		{"RegisterInstance, KeepTrying", instance | takesInstance, func(ns *NamingService, a arguments) error {
+		{"RegisterInstance, KeepTrying", registered | takesInstance, func(ns *NamingService, a arguments) error {
 			_, err := ns.RegisterInstance(a.ctx, a.service, a.instance, append(a.options, KeepTrying())...)
 			return err
 		}},
-		{"UpdateInstance", instance | takesInstance, func(ns *NamingService, a arguments) error {
+		{"UpdateInstance", registered | takesInstance, func(ns *NamingService, a arguments) error {
 			return ns.UpdateInstance(a.ctx, a.service, a.instance, a.options...)
 		}},
-		{"DeregisterInstance", instance, func(ns *NamingService, a arguments) error {
+		{"DeregisterInstance", registered, func(ns *NamingService, a arguments) error {
 			return ns.DeregisterInstance(a.ctx, a.service, a.instance, a.options...)
 		}},
 		{"SelectOneHealthyInstance", lookup, func(ns *NamingService, a arguments) error {

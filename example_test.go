@@ -54,7 +54,7 @@ func ExampleNewNamingService() {
 	// Output:
 	// <nil>
 	// <nil>
-	// nacos: invalid server address "ftp://10.0.0.1": has the scheme "ftp"; must be host, host:port, [v6]:port or http(s)://host[:port][/context]
+	// nacos: invalid option WithServers "ftp://10.0.0.1": has the scheme "ftp"; must be host, host:port, [v6]:port or http(s)://host[:port][/context]
 }
 
 func ExampleNamingService_RegisterInstance() {

@@ -1,7 +1,6 @@
 package nacos
 
 import (
-	"context"
 	"math"
 	"net"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/nacos-naming/nacos/internal/leakcheck"
-	"github.com/nacos-naming/nacos/mininacos"
 )
 
 // edges are the values an option takes at most and at least, and those just beyond.
@@ -112,11 +110,9 @@ func TestOptionsThatDoNotFit(t *testing.T) {
 	leakcheck.Check(t)
 	_, err := NewNamingService(WithServers("nacos"), Option{})
 	assertArgument(t, err, "option 2")
-	_, err = NewNamingService(WithDialer((&net.Dialer{}).DialContext), WithRoundTripper(tripper{}))
+	_, err = NewNamingService(WithDialer((&net.Dialer{}).DialContext), WithRoundTripper(tripper(nil)))
 	assertArgument(t, err, "option WithDialer")
 }
-
-type tripper struct{ roundTripper }
 
 // Every option that exists is in the table above.
 func TestEveryOptionIsTested(t *testing.T) {
@@ -190,26 +186,4 @@ func TestGather(t *testing.T) {
 
 	options := []CallOption{Group("g"), Clusters("b"), Where(everyone)}
 	assert.Zero(t, testing.AllocsPerRun(100, func() { _, _ = gather("Test", math.MaxUint16, options) }))
-}
-
-// H1, H12: what lookups cost once a list is known.
-func TestLookupsOfAKnownServiceAllocateNothing(t *testing.T) {
-	inWorld(t, 1, func(w *world) {
-		w.place("orders", 1)
-		w.place("orders", 2, func(in *mininacos.Instance) { in.Weight = 5 })
-		ns := w.client()
-		handle := ns.Service("orders")
-		for _, lookup := range []func(context.Context) (Instance, error){
-			handle.SelectOne,
-			func(ctx context.Context) (Instance, error) { return ns.SelectOneHealthyInstance(ctx, "orders") },
-			func(ctx context.Context) (Instance, error) {
-				return ns.SelectOneHealthyInstance(ctx, "orders", Group(DefaultGroup), Clusters("DEFAULT"))
-			},
-		} {
-			_, err := lookup(w.ctx)
-			require.NoError(t, err)
-			assert.Zero(t, testing.AllocsPerRun(100, func() { _, _ = lookup(w.ctx) }))
-		}
-		assert.Len(t, w.asked("orders"), 2, "one list with clusters, one without")
-	})
 }
