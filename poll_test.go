@@ -3,6 +3,7 @@ package nacos
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -265,6 +266,8 @@ func TestEmptyProtectionHoldsAListBackForTheGraceTime(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		assert.Empty(t, w.protected(ns, "orders", false).Instances)
 		assert.Equal(t, 2, logs.FilterMessage("empty list held back").Len())
+		w.assertGaps("orders", append([]time.Duration{time.Second}, slices.Concat(slices.Repeat([]time.Duration{10 * time.Second}, 8),
+			[]time.Duration{5 * time.Second, 10 * time.Second})...)...)
 	})
 }
 
@@ -348,14 +351,16 @@ func TestIDAndKindAreTakenOverWithoutAnEvent(t *testing.T) {
 		var r record
 		_, err := ns.Subscribe("orders", r.on)
 		require.NoError(t, err)
-		for i, ephemeral := range []bool{true, false} {
-			id := fmt.Sprint("id", i)
-			heal := w.answer(fmt.Sprintf(list, id, ephemeral))
+		for _, step := range []struct {
+			id        string
+			ephemeral bool
+		}{{"a", true}, {"b", true}, {"b", false}} {
+			heal := w.answer(fmt.Sprintf(list, step.id, step.ephemeral))
 			time.Sleep(3 * time.Second)
 			one, err := ns.SelectOneHealthyInstance(w.ctx, "orders")
 			require.NoError(t, err)
-			assert.Equal(t, ephemeral, one.Ephemeral)
-			assert.Equal(t, id, one.ID)
+			assert.Equal(t, step.ephemeral, one.Ephemeral)
+			assert.Equal(t, step.id, one.ID)
 			heal()
 		}
 		assert.Len(t, r.all(), 1)
