@@ -2,6 +2,7 @@ package nacos
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"go.uber.org/zap"
@@ -252,7 +253,7 @@ func (r *Registration) adopt(host *Instance, sent time.Time) bool {
 	if r.state != StateLive || r.callers > 0 || r.needRegister || sent.Before(r.setAt.Add(max(r.period, listLag))) {
 		return false
 	}
-	if host.Weight == r.desired.Weight && host.Metadata.Equal(r.desired.Metadata) {
+	if math.IsNaN(host.Weight) || host.Weight == r.desired.Weight && host.Metadata.Equal(r.desired.Metadata) {
 		return false
 	}
 	r.desired.Weight, r.desired.Metadata = host.Weight, host.Metadata

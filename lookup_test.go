@@ -3,6 +3,7 @@ package nacos
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -85,6 +86,29 @@ func TestLookupsDuringAnOutageAskNobody(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		_, err = ns.SelectOneHealthyInstance(w.ctx, "orders")
 		require.NoError(w, err)
+	})
+}
+
+// H12: a real 2.3.2 takes a weight of NaN; the others stay in sight, and it counts as 1.
+func TestWeightThatIsNoNumberSparesTheOtherInstances(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		odd := mininacos.NewInstance("10.9.0.1", 1)
+		odd.Weight = math.NaN()
+		require.NoError(w, w.server().Register("", "", "orders", odd))
+		require.NoError(w, w.server().Register("", "", "orders", mininacos.NewInstance("10.9.0.1", 2)))
+		ns := w.client()
+		var events record
+		_, err := ns.Subscribe("orders", events.on)
+		require.NoError(w, err)
+		chosen := make(map[int]int)
+		for range 1000 {
+			one, err := ns.SelectOneHealthyInstance(w.ctx, "orders")
+			require.NoError(w, err)
+			chosen[one.Port]++
+		}
+		assert.InDelta(w, 500, chosen[1], 100)
+		time.Sleep(10 * time.Minute) // with decoded polls among them
+		assert.Len(w, events.all(), 1)
 	})
 }
 

@@ -13,7 +13,7 @@ type Stats struct {
 
 	Queries          uint64 // requests for a list
 	QueriesFailed    uint64 // of these, those no server answered
-	QueriesUnchanged uint64 // of these, answers that differed in nothing but their time
+	QueriesUnchanged uint64 // of these, answers that differed in nothing but their time and so were not decoded
 
 	Servers []ServerStats
 }

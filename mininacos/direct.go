@@ -2,7 +2,6 @@ package mininacos
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"sort"
 	"strings"
@@ -53,7 +52,7 @@ func keyOf(namespace, group, service string) serviceKey {
 // Register registers an instance as POST /instance does, without the checks of names. Namespace "" is public, group "" is
 // DEFAULT_GROUP, here and in all calls below.
 func (s *Server) Register(namespace, group, service string, i Instance) error {
-	if math.IsNaN(i.Weight) || i.Weight < 0 || i.Weight > 10000 {
+	if i.Weight < 0 || i.Weight > 10000 {
 		return fmt.Errorf("mininacos: register %s: weight %v is not within 0 and 10000", i.Addr(), i.Weight)
 	}
 	return s.reg.register(keyOf(namespace, group, service), &instance{

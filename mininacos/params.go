@@ -146,18 +146,20 @@ func parseInt(text string) (int, error) {
 	return int(n), nil
 }
 
-// parseWeight reads a weight as Java reads a double, but refuses NaN, which the real server takes and then sends to its
-// clients as a string.
+// parseWeight reads a weight as Java reads a double. NaN passes, as it does the real server, which lists it as a string.
 func parseWeight(text string) (float64, error) {
 	number := strings.TrimRight(text, "dDfF")
 	if len(text)-len(number) > 1 || isHex(text) && len(number) < len(text) && !strings.ContainsAny(text, "pP") {
 		return 0, notANumber(text)
 	}
 	w, err := strconv.ParseFloat(number, 64)
+	if math.IsNaN(w) && number != "NaN" {
+		return 0, notANumber(text) // letters of another case
+	}
 	if err != nil && !math.IsInf(w, 0) || strings.Contains(number, "_") {
 		return 0, notANumber(text)
 	}
-	if math.IsNaN(w) || w < 0 || w > 10000 {
+	if w < 0 || w > 10000 {
 		return 0, &apiError{500, "instance format invalid: The weights range from 0.0 to 10000.0"}
 	}
 	return w, nil

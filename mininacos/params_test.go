@@ -107,8 +107,8 @@ func TestS1_ParametersAsTheRealServer(t *testing.T) {
 		{"clusterName=a.b|ip=a b|port=x", illegal("cluster")},
 		{"ip=a b|port=x|metadata=m=" + long, illegal("ip")},
 		{"port=x|metadata=m=" + long, badPort},
-		// Not as the real server, which takes it and lists it as the string "NaN".
-		{"weight=NaN", weights},
+		{"weight=NaN", ok},
+		{"weight=nan", caused + `For input string: "nan";`},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, _ := onMemnet(t)

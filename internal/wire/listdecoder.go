@@ -10,8 +10,8 @@ import (
 //
 // A host takes the server's defaults for what is absent: weight 1, healthy, enabled and ephemeral, cluster DEFAULT; a
 // "valid" that 1.x sends counts for a healthy that it does not. One bad host fails the whole body (rule H5): without ip, a port
-// outside of 0..65535, a weight that is negative or not finite, or a field of another type. So does the absence of a
-// name, for then it is another JSON. Hosts that are equal in cluster, service, id generator or metadata share these.
+// outside of 0..65535, a negative weight, or a field of another type; a weight that is no number is none, for 2.3.2
+// takes and lists it ("NaN"). So does the absence of a name fail it, for then it is another JSON. Hosts that are equal in cluster, service, id generator or metadata share these.
 func DecodeServiceInfo(body []byte) (*ServiceInfo, Fingerprint, error) {
 	d := listDecoder{scanner: newScanner("instance list", body)}
 	info := &ServiceInfo{Valid: true}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -213,5 +214,14 @@ func TestHostsHaveTheirSize(t *testing.T) {
 		if n := len(info.Hosts); n != 101 || cap(info.Hosts) > n+n/4 {
 			t.Errorf("%s: %d hosts, room for %d", name, n, cap(info.Hosts))
 		}
+	}
+}
+
+// A real 2.3.2 takes a weight of NaN and lists it so; that must not cost the other hosts.
+func TestH12_WeightThatIsNoNumberSparesTheOtherHosts(t *testing.T) {
+	leakcheck.Check(t)
+	info := mustDecode(t, `{"name":"g@@s","hosts":[{"ip":"a","weight":"NaN"},{"ip":"b","weight":"Infinity"},{"ip":"c","weight":2.0}]}`)
+	if len(info.Hosts) != 3 || !math.IsNaN(info.Hosts[0].Weight) || !math.IsInf(info.Hosts[1].Weight, 1) || info.Hosts[2].Weight != 2 {
+		t.Errorf("got %+v", info.Hosts)
 	}
 }

@@ -45,12 +45,21 @@ func (s *scanner) integer(field string) (v int64, ok bool) {
 	return 0, false
 }
 
-// float reads a number, also in a string; ok is false for null and after a fault. It is finite.
+// float reads a number, also in a string; ok is false for null and after a fault. Java writes those that JSON has no
+// number for as the strings "NaN", "Infinity" and "-Infinity".
 func (s *scanner) float(field string) (f float64, ok bool) {
 	at := s.pos
 	text, ok := s.text(field)
 	if !ok {
 		return 0, false
+	}
+	switch string(text) {
+	case "NaN":
+		return math.NaN(), true
+	case "Infinity":
+		return math.Inf(1), true
+	case "-Infinity":
+		return math.Inf(-1), true
 	}
 	if f, ok = s.parseFloat(text); !ok {
 		s.fail(KindType, field, at)
