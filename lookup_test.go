@@ -92,10 +92,14 @@ func TestLookupsDuringAnOutageAskNobody(t *testing.T) {
 // H12: a real 2.3.2 takes a weight of NaN; the others stay in sight, and it counts as 1.
 func TestWeightThatIsNoNumberSparesTheOtherInstances(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		odd := mininacos.NewInstance("10.9.0.1", 1)
-		odd.Weight = math.NaN()
-		require.NoError(w, w.server().Register("", "", "orders", odd))
-		require.NoError(w, w.server().Register("", "", "orders", mininacos.NewInstance("10.9.0.1", 2)))
+		for port, weight := range []float64{1: math.NaN(), 2: 1} {
+			in := mininacos.NewInstance("10.9.0.1", port)
+			in.Weight = weight
+			in.Metadata = map[string]string{MetadataBeatTimeout: "3600000", MetadataDeleteTimeout: "3600000"} // nobody beats
+			if port > 0 {
+				require.NoError(w, w.server().Register("", "", "orders", in))
+			}
+		}
 		ns := w.client()
 		var events record
 		_, err := ns.Subscribe("orders", events.on)
