@@ -445,7 +445,7 @@ func (d *eventDispatcher) wait(ctx context.Context) error {
 			select {
 			case <-s.done: // both: what is over is not late
 			default:
-				return context.Cause(ctx)
+				return ended(ctx)
 			}
 		}
 	}

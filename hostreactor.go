@@ -313,7 +313,7 @@ func (r *hostReactor) get(ctx context.Context, k serviceKey) (*hostEntry, *snaps
 		select {
 		case <-e.answered:
 		case <-ctx.Done():
-			return nil, nil, callError("list", k.String(), context.Cause(ctx))
+			return nil, nil, callError("list", k.String(), ended(ctx))
 		}
 		if s := e.snap.Load(); s != nil {
 			return e, s, nil

@@ -2,6 +2,8 @@ package nacos
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 )
@@ -36,7 +38,7 @@ func (l *lifecycle) begin(ctx context.Context, api, subject string) (merged cont
 		return nil, nil, callError(api, subject, ErrClosed)
 	}
 	if ctx.Err() != nil {
-		return nil, nil, callError(api, subject, context.Cause(ctx))
+		return nil, nil, callError(api, subject, ended(ctx))
 	}
 	l.calls.Add(1)
 	merged, cancel := context.WithCancelCause(ctx)
@@ -50,6 +52,16 @@ func (l *lifecycle) begin(ctx context.Context, api, subject string) (merged cont
 
 func errNilContext() error {
 	return &ArgumentError{Argument: "context", Value: "nil", Rule: "must not be nil; use context.Background() for none"}
+}
+
+// ended returns why ctx ended: ErrClosed when the client closed, else its error, with the cause that the caller
+// gave if there is one. It is nil while ctx has not ended.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if err == nil || errors.Is(cause, ErrClosed) || errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
 }
 
 // end refuses new calls and ends those under way. It reports whether it was the first to do so.

@@ -142,6 +142,26 @@ func TestCloseEndsCallsUnderWay(t *testing.T) {
 	})
 }
 
+// A caller who cancels with a cause finds both in the error, whatever the call was waiting for.
+func TestCauseOfACancelledContextIsTold(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		ns := w.client()
+		w.server().Intercept(func(*mininacos.Request) mininacos.Fault { return mininacos.Fault{Hang: true} })
+		why := errors.New("the user went away")
+		for _, after := range []time.Duration{0, time.Second} {
+			ctx, cancel := context.WithCancelCause(w.ctx)
+			time.AfterFunc(after, func() { cancel(why) })
+			time.Sleep(time.Millisecond)
+			_, err := ns.GetServerStatus(ctx)
+			assert.ErrorIs(w, err, context.Canceled)
+			assert.ErrorIs(w, err, why)
+			_, err = ns.SelectOneHealthyInstance(ctx, "orders")
+			assert.ErrorIs(w, err, context.Canceled)
+			assert.ErrorIs(w, err, why)
+		}
+	})
+}
+
 // N5, E5: callbacks that run are waited for up to the limit, and none starts any more.
 func TestCloseWaitsForCallbacksWithinItsLimit(t *testing.T) {
 	inWorld(t, 1, func(w *world) {

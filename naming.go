@@ -432,7 +432,7 @@ func (ns *NamingService) end(ctx context.Context, deregister bool) error {
 			failed = ns.failed
 		}
 	case <-ctx.Done():
-		late = context.Cause(ctx)
+		late = ended(ctx)
 	}
 	if err := ns.events.wait(ctx); err != nil {
 		late = err

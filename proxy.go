@@ -194,14 +194,14 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ended(ctx)
 	}
 }
 
 // try sends r to srv. It returns true when that settles the call: failure stays without a server if it
 // succeeded and is complete if no other server would answer otherwise.
 func (p *namingProxy) try(ctx context.Context, srv *server, r *request, failure *APIError) (over bool) {
-	if err := context.Cause(ctx); err != nil {
+	if err := ended(ctx); err != nil {
 		failure.Server, failure.Err, failure.Retryable = srv.host, err, !errors.Is(err, ErrClosed)
 		return true
 	}
@@ -230,7 +230,7 @@ func (p *namingProxy) try(ctx context.Context, srv *server, r *request, failure 
 	failure.Retryable = true
 	switch {
 	case ctx.Err() != nil: // the caller's end, not the server's fault
-		failure.Err = context.Cause(ctx)
+		failure.Err = ended(ctx)
 		failure.Retryable = !errors.Is(failure.Err, ErrClosed)
 		failure.noAnswer(err)
 		return true

@@ -192,7 +192,7 @@ func (r *Registration) takeTurn(ctx context.Context, leaving bool) (wishes uint6
 	case <-ctx.Done():
 		r.mu.Lock()
 		r.departLocked()
-		return 0, context.Cause(ctx)
+		return 0, ended(ctx)
 	}
 	r.mu.Lock()
 	if r.state == StateGone {
@@ -224,7 +224,7 @@ func (r *Registration) settle(ctx context.Context, flight *beatFlight) error {
 		select {
 		case <-flight.done:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return ended(ctx)
 		}
 	}
 	r.mu.Lock()
