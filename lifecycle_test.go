@@ -138,6 +138,9 @@ func TestCloseEndsCallsUnderWay(t *testing.T) {
 		require.Len(w, got, len(calls))
 		for name, err := range got {
 			assert.ErrorIs(w, err, ErrClosed, name)
+			if failure := (*APIError)(nil); errors.As(err, &failure) {
+				assert.False(w, failure.Retryable, name)
+			}
 		}
 	})
 }

@@ -80,6 +80,7 @@ func TestPollsStayOnOneServerUntilItFails(t *testing.T) {
 			require.NoError(w, stopped.Restart(mininacos.KeepState))
 			next := w.whoWasAsked()
 			require.NotEqual(w, at[:1], next)
+			time.Sleep(ns.cfg.serverPenalty)
 			_, err = ns.GetAllInstances(w.ctx, "orders", NoSubscribe())
 			require.NoError(w, err)
 			assert.Equal(w, next, w.whoWasAsked(), "it does not go back")
@@ -470,6 +471,35 @@ func TestConnectionThatComesAfterCloseIsClosed(t *testing.T) {
 		require.NoError(w, <-closed)
 		moment()
 		assert.Zero(w, w.net.OpenConns())
+	})
+}
+
+// So may one that net/http does not take any more.
+func TestConnTrackerClosesWhatComesLate(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		host, release := w.net.Host("10.2.0.1"), make(chan struct{})
+		tracker := newConnTracker(&config{connectTimeout: time.Hour, dial: func(_ context.Context, network, address string) (net.Conn, error) {
+			<-release
+			return host.DialContext(context.Background(), network, address)
+		}})
+		dialled, closed := make(chan error), make(chan struct{})
+		go func() {
+			_, err := tracker.dial(w.ctx, "tcp", w.server().Addr())
+			dialled <- err
+		}()
+		go func() {
+			time.Sleep(time.Second)
+			tracker.close()
+			close(closed)
+		}()
+		time.Sleep(2 * time.Second)
+		close(release)
+		assert.ErrorIs(w, <-dialled, ErrClosed)
+		<-closed
+		moment()
+		assert.Zero(w, w.net.OpenConns())
+		_, err := tracker.dial(w.ctx, "tcp", w.server().Addr())
+		assert.ErrorIs(w, err, ErrClosed)
 	})
 }
 
