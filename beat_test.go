@@ -161,7 +161,7 @@ func TestB1_UpdateChangesTheInterval(t *testing.T) {
 
 func TestB1_IntervalNotBelowTheTimeoutsIsRefused(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
-		ns, slow := w.client(), w.client(WithBeatInterval(10*time.Second))
+		ns, slow, quick := w.client(), w.client(WithBeatInterval(10*time.Second)), w.client(WithBeatInterval(time.Second))
 		for _, c := range []struct {
 			name string
 			ns   *NamingService
@@ -176,6 +176,7 @@ func TestB1_IntervalNotBelowTheTimeoutsIsRefused(t *testing.T) {
 			{"default interval, shorter removal", ns, instance(meta(MetadataDeleteTimeout, "5000")), false},
 			{"the option's interval, shorter timeout", slow, instance(meta(MetadataBeatTimeout, "8000")), false},
 			{"the option's interval, shorter removal", slow, instance(meta(MetadataDeleteTimeout, "10000")), false},
+			{"servers do not know of the option's interval", quick, instance(meta(MetadataBeatTimeout, "5000")), false},
 			{"the option's interval does not count", slow, instance(meta(MetadataBeatTimeout, "8000", MetadataBeatInterval, "1000")), true},
 		} {
 			w.server().ResetRequests()

@@ -83,6 +83,8 @@ func checkInstance(in Instance) error {
 			return &ArgumentError{Argument: "metadata", Value: strconv.Quote(k), Rule: "keys and values must be valid UTF-8"}
 		}
 	}
+	// Servers check the same, and take metadata that sets no interval for 5 s whatever WithBeatInterval says.
+	// Whoever sends the beats also checks with that.
 	return checkBeatTimes(in.Metadata, defaultBeatInterval)
 }
 
