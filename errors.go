@@ -19,7 +19,7 @@ var (
 	ErrDeregistered = errors.New("nacos: the instance is deregistered")
 
 	// ErrAPIUnavailable is wrapped by the *APIError that is returned when no server offers the API a
-	// call needs. Servers before 3.2 offer all of them; 3.0 and 3.1 keep the administrative ones behind
+	// call needs. Servers before 3.0 offer all of them; 3.0 and 3.1 keep the updates of instances behind
 	// nacos.core.api.compatibility.admin.enabled=true, and 3.2 needs the legacy API adapter.
 	ErrAPIUnavailable = errors.New("the server does not offer this API")
 )

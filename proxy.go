@@ -164,18 +164,26 @@ func (p *namingProxy) doOne(ctx context.Context, r *request, failure *APIError) 
 
 // giveUp completes the error when nobody is left to ask.
 func (p *namingProxy) giveUp(failure *APIError) error {
-	if len(failure.Servers) > 0 {
-		return failure
-	}
-	if !p.servers.allLack(failure.API, time.Now()) {
+	switch {
+	case p.servers.allLack(failure.API, time.Now()):
+		failure.Err, failure.Retryable = ErrAPIUnavailable, false
+		failure.Message = strings.TrimSpace(failure.Message + " (" + apiHint(failure.API) + ")")
+	case len(failure.Servers) == 0:
 		failure.Err, failure.Retryable = errors.New("every server holds as many requests of this kind as it may"), true
-		return failure
+	case errors.Is(failure.Err, ErrAPIUnavailable):
+		failure.Err, failure.Retryable = errors.New("this server does not offer the API, and one that may has failed or is busy"), true
 	}
-	failure.Err, failure.Message = ErrAPIUnavailable, apiHint
 	return failure
 }
 
-const apiHint = "Nacos 3.0 and 3.1 offer it with nacos.core.api.compatibility.client.enabled=true, 3.2 with the legacy API adapter"
+// apiHint tells what to switch on for an API that no server offers.
+func apiHint(api string) string {
+	kind := "client"
+	if api == "update" { // the only administrative one
+		kind = "admin"
+	}
+	return "Nacos 3.0 and 3.1 offer it with nacos.core.api.compatibility." + kind + ".enabled=true, 3.2 with the legacy API adapter"
+}
 
 // backoff doubles base with every attempt up to limit and takes away up to half of that at random.
 func backoff(base time.Duration, attempt int, limit time.Duration, rnd *random) time.Duration {
@@ -259,8 +267,7 @@ func (p *namingProxy) judge(srv *server, r *request, failure *APIError, status i
 	case status == http.StatusNotFound || status == http.StatusGone || status == http.StatusNotImplemented:
 		p.noteAnswer(srv)
 		p.servers.lacks(srv, r.api, time.Now())
-		failure.Err, failure.Retryable = ErrAPIUnavailable, false
-		failure.Message = strings.TrimSpace(failure.Message + " (" + apiHint + ")")
+		failure.Err = ErrAPIUnavailable // giveUp says whether that is final
 		return false
 	case status == http.StatusTooManyRequests:
 		p.noteAnswer(srv)

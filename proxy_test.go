@@ -226,6 +226,39 @@ func TestAPIThatAServerDoesNotHave(t *testing.T) {
 	})
 }
 
+// P5: while a server that may have an API cannot be reached, the API is not given up, whoever was asked last.
+func TestAPIThatAnUnreachableServerMayHave(t *testing.T) {
+	for i := range uint64(10) { // requests start at either
+		inWorld(t, 2, func(w *world) {
+			w.seed = i
+			ns := w.client()
+			w.servers[0].Intercept(answer(410, "no such api"))
+			w.servers[1].Stop()
+			for range 2 {
+				err := ask(w, ns)
+				assert.NotErrorIs(w, err, ErrAPIUnavailable)
+				var failure *APIError
+				require.ErrorAs(w, err, &failure)
+				assert.True(w, failure.Retryable)
+			}
+			require.NoError(w, w.servers[1].Restart(mininacos.KeepState))
+			require.NoError(w, ask(w, ns))
+		})
+	}
+}
+
+// P5: on 3.0 and 3.1 updating an instance is administrative, unlike all else.
+func TestErrorTellsWhatToSwitchOnForAnUpdate(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.server().Intercept(answer(410, "no such api"))
+		ns := w.client()
+		assert.ErrorContains(w, ask(w, ns), "nacos.core.api.compatibility.client.enabled")
+		err := ns.UpdateInstance(w.ctx, "orders", NewInstance("10.9.0.1", 80))
+		assert.ErrorContains(w, err, "nacos.core.api.compatibility.admin.enabled")
+		assert.NotContains(w, err.Error(), "client.enabled")
+	})
+}
+
 // P6: each try has a time of its own, and a caller who gives up is back at once.
 func TestTriesAndCallersHaveTimeouts(t *testing.T) {
 	inWorld(t, 3, func(w *world) {
