@@ -183,6 +183,19 @@ func TestCloseWaitsForCallbacksWithinItsLimit(t *testing.T) {
 	})
 }
 
+// N5: what is over is not late, though the context of the call ended long ago.
+func TestShutdownOfWhatIsOverTakesAnyContext(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		ns := w.client()
+		require.NoError(w, ns.Close())
+		ctx, cancel := context.WithCancel(w.ctx)
+		cancel()
+		for range 20 {
+			require.NoError(w, ns.Shutdown(ctx))
+		}
+	})
+}
+
 // N5, E5: closing inside a callback does not wait for that callback.
 func TestShutdownInsideACallback(t *testing.T) {
 	inWorld(t, 1, func(w *world) {

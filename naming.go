@@ -428,10 +428,14 @@ func (ns *NamingService) end(ctx context.Context, deregister bool) error {
 	var failed, late error
 	select {
 	case <-ns.finished:
+	case <-ctx.Done():
+	}
+	select {
+	case <-ns.finished: // also if ctx ended too: what is over is not late
 		if deregister {
 			failed = ns.failed
 		}
-	case <-ctx.Done():
+	default:
 		late = ended(ctx)
 	}
 	if err := ns.events.wait(ctx); err != nil {
