@@ -6,17 +6,18 @@ import (
 	"strings"
 )
 
+// Calls return these wrapped, with what was asked before them: look for them with errors.Is.
 var (
 	// ErrClosed is returned by every call made after Close or Shutdown began, and by calls that were
 	// under way when it did.
-	ErrClosed = errors.New("nacos: naming service is closed")
+	ErrClosed = errors.New("naming service is closed")
 
 	// ErrNoServer is returned when there is no Nacos server to ask: no address was given.
-	ErrNoServer = errors.New("nacos: no server available")
+	ErrNoServer = errors.New("no server available")
 
 	// ErrDeregistered is returned by Registration.Update when the instance has been deregistered, or a
 	// deregistration of it was tried and failed.
-	ErrDeregistered = errors.New("nacos: the instance is deregistered")
+	ErrDeregistered = errors.New("the instance is deregistered")
 
 	// ErrAPIUnavailable is wrapped by the *APIError that is returned when no server offers the API a
 	// call needs. Servers before 3.0 offer all of them; 3.0 and 3.1 keep the updates of instances behind
@@ -24,18 +25,18 @@ var (
 	ErrAPIUnavailable = errors.New("the server does not offer this API")
 )
 
-// APIError is returned when a request was made and failed, after every server that was worth trying has
-// been tried. Err, when there is one, is the cause of the last try: errors.Is finds context.Canceled,
-// context.DeadlineExceeded, connection errors and ErrAPIUnavailable through it.
+// APIError is returned when a request failed, after every server that was worth trying has been tried, and,
+// without a Server, when a call ended before it asked one. Err, when there is one, is the cause of the last
+// try: errors.Is finds context.Canceled, context.DeadlineExceeded, connection errors and those above through it.
 type APIError struct {
-	API       string   // what was asked: "register", "deregister", "update", "beat", "list", "services", "status"
+	API       string   // what was asked: "register", "deregister", "update", "beat", "list", "services", "status", "subscribe", "watch"
 	Subject   string   // what it was asked about, such as "DEFAULT_GROUP@@orders 10.0.0.5:8080"
 	Server    string   // host:port of the server whose answer or failure this is
 	Servers   []string // every server tried, in order; a single server that was tried again stands once
 	Status    int      // HTTP status, 0 when no answer came
 	Code      int      // code in the body of the answer, 0 when it has none
 	Message   string   // the text the server sent, at most 512 bytes
-	Retryable bool     // whether the same call may succeed later: true for everything but a refusal
+	Retryable bool     // whether the same call may succeed later: true for everything but a refusal and what is over or cannot be
 	Err       error    // the cause, nil when the answer itself is the failure
 
 	mayHaveActed bool // some try may have reached a server that acted on it
@@ -76,7 +77,8 @@ func (e *APIError) Unwrap() error { return e.Err }
 
 // callError is the error of a call that ended before a server was asked.
 func callError(api, subject string, cause error) error {
-	return &APIError{API: api, Subject: subject, Retryable: !errors.Is(cause, ErrClosed), Err: cause}
+	final := errors.Is(cause, ErrClosed) || errors.Is(cause, ErrDeregistered)
+	return &APIError{API: api, Subject: subject, Retryable: !final, Err: cause}
 }
 
 // mayHaveActed says whether a server may have done what was asked of it although err came back.

@@ -17,7 +17,7 @@ func TestErrorTexts(t *testing.T) {
 		"nacos: list DEFAULT_GROUP@@orders: tried a:1, b:1; b:1: connection refused":                                 &APIError{API: "list", Subject: "DEFAULT_GROUP@@orders", Servers: []string{"a:1", "b:1"}, Server: "b:1", Err: cause},
 		"nacos: status: a:1: status 500: caused: no leader;":                                                         &APIError{API: "status", Servers: []string{"a:1"}, Server: "a:1", Status: 500, Message: "caused: no leader;"},
 		"nacos: status: a:1: status 404: no such API: hint":                                                          &APIError{API: "status", Server: "a:1", Status: 404, Err: errors.New("no such API"), Message: "hint"},
-		"nacos: register g@@s 1.2.3.4:5: nacos: naming service is closed":                                            callError("register", "g@@s 1.2.3.4:5", ErrClosed),
+		"nacos: register g@@s 1.2.3.4:5: naming service is closed":                                                   callError("register", "g@@s 1.2.3.4:5", ErrClosed),
 		"nacos: invalid port 0: must be within 1 and 65535":                                                          &ArgumentError{Argument: "port", Value: "0", Rule: "must be within 1 and 65535"},
 		"nacos: invalid instance: must come from NewInstance":                                                        &ArgumentError{Argument: "instance", Rule: "must come from NewInstance"},
 		"nacos: no instance of g@@s: the list is empty (from poll)":                                                  &NoInstanceError{Group: "g", Service: "s", Source: SourcePoll},
@@ -28,6 +28,7 @@ func TestErrorTexts(t *testing.T) {
 	}
 	assert.ErrorIs(t, &APIError{Err: cause}, cause)
 	assert.False(t, callError("register", "", ErrClosed).(*APIError).Retryable, "a closed client stays closed")
+	assert.False(t, callError("update", "", ErrDeregistered).(*APIError).Retryable, "and a deregistered instance gone")
 	assert.False(t, mayHaveActed(callError("register", "", cause)))
 	assert.True(t, mayHaveActed(&APIError{mayHaveActed: true}))
 }

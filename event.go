@@ -189,7 +189,7 @@ func (d *eventDispatcher) forget(s *Subscription) {
 // watch subscribes to a topic at once and returns the events as a sequence, which must be ranged over and
 // only once: a second range is empty. The events are made in the goroutine that ranges, so what changes
 // while the loop's body runs arrives as one event. The sequence ends without an error when ctx ends, and
-// with ErrClosed after close. Leaving the loop unsubscribes. where and onEnd are those of add.
+// with one that wraps ErrClosed after close. Leaving the loop unsubscribes. where and onEnd are those of add.
 func (d *eventDispatcher) watch(ctx context.Context, t *topic, where func(Instance) bool, onEnd func()) iter.Seq2[Event, error] {
 	s := d.add(t, nil, where, onEnd)
 	var ranged atomic.Bool
@@ -200,7 +200,7 @@ func (d *eventDispatcher) watch(ctx context.Context, t *topic, where func(Instan
 		defer s.Unsubscribe()
 		for ctx.Err() == nil {
 			if s.isEnded() {
-				yield(Event{}, ErrClosed)
+				yield(Event{}, callError("watch", t.key.String(), ErrClosed))
 				return
 			}
 			if snap := s.take(); snap != nil {

@@ -662,7 +662,8 @@ func TestWatchYieldsErrClosedOnce(t *testing.T) {
 			b.set(1)
 			b.d.close(context.Background())
 			<-w.over
-			assert.Equal(t, []error{ErrClosed}, w.errs)
+			require.Len(t, w.errs, 1)
+			assert.EqualError(t, w.errs[0], "nacos: watch shop@@orders clusters a,b: naming service is closed")
 			assert.Len(t, w.lines(), 1)
 		})
 	})
@@ -675,7 +676,8 @@ func TestWatchYieldsErrClosedOnce(t *testing.T) {
 			})
 			b.set(1)
 			<-w.over
-			assert.Equal(t, []error{ErrClosed}, w.errs)
+			require.Len(t, w.errs, 1)
+			assert.EqualError(t, w.errs[0], "nacos: watch shop@@orders clusters a,b: naming service is closed")
 			assert.Len(t, w.lines(), 1)
 		})
 	})
@@ -685,7 +687,8 @@ func TestWatchYieldsErrClosedOnce(t *testing.T) {
 			b.d.close(context.Background())
 			w := b.watching(b.d.watch(t.Context(), &b.topic, nil, nil), goOn)
 			<-w.over
-			assert.Equal(t, []error{ErrClosed}, w.errs)
+			require.Len(t, w.errs, 1)
+			assert.EqualError(t, w.errs[0], "nacos: watch shop@@orders clusters a,b: naming service is closed")
 			assert.Empty(t, w.lines())
 		})
 	})

@@ -301,7 +301,7 @@ func (r *hostReactor) get(ctx context.Context, k serviceKey) (*hostEntry, *snaps
 	for {
 		e, err := r.entry(k, true)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, callError("list", k.String(), err)
 		}
 		if e == nil { // too many services to keep another
 			s, err := r.query(ctx, k)

@@ -110,7 +110,7 @@ type request struct {
 func (p *namingProxy) do(ctx context.Context, r *request) error {
 	n := p.servers.size()
 	if n == 0 {
-		return fmt.Errorf("nacos: %s %s: %w", r.api, r.subject, ErrNoServer)
+		return &APIError{API: r.api, Subject: r.subject, Err: ErrNoServer}
 	}
 	failure := &APIError{API: r.api, Subject: r.subject}
 	if n == 1 {
