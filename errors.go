@@ -27,7 +27,7 @@ var (
 
 // APIError is returned when a request failed, after every server that was worth trying has been tried, and,
 // without a Server, when a call ended before it asked one. Err, when there is one, is the cause of the last
-// try: errors.Is finds context.Canceled, context.DeadlineExceeded, connection errors and those above through it.
+// try: errors.Is finds context.Canceled, context.DeadlineExceeded, connection errors and the Err variables of this package in it.
 type APIError struct {
 	API       string   // what was asked: "register", "deregister", "update", "beat", "list", "services", "status", "subscribe", "watch"
 	Subject   string   // what it was asked about, such as "DEFAULT_GROUP@@orders 10.0.0.5:8080"
@@ -35,7 +35,7 @@ type APIError struct {
 	Servers   []string // every server tried, in order; a single server that was tried again stands once
 	Status    int      // HTTP status, 0 when no answer came
 	Code      int      // code in the body of the answer, 0 when it has none
-	Message   string   // the text the server sent, at most 512 bytes
+	Message   string   // the text the server sent, at most 512 bytes; with ErrAPIUnavailable also what to switch on
 	Retryable bool     // whether the same call may succeed later: true for everything but a refusal and what is over or cannot be
 	Err       error    // the cause, nil when the answer itself is the failure
 

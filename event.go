@@ -40,11 +40,10 @@ type Subscription struct {
 	topic  *topic
 	fn     func(Event)         // nil: events are pulled by watch, which wake tells
 	where  func(Instance) bool // nil: all
-	onEnd  func()              // nil: nothing to do
 	wake   chan struct{}
 	done   chan struct{}
 
-	// released is closed when a callback of this subscription calls close: other callbacks that do the
+	// released is closed when a callback of this subscription calls wait: other callbacks that do the
 	// same must not wait for it, since it waits for them.
 	released    chan struct{}
 	releaseOnce sync.Once
@@ -69,9 +68,6 @@ func (s *Subscription) Unsubscribe() {
 		return
 	}
 	s.topic.remove(s)
-	if s.onEnd != nil {
-		s.onEnd()
-	}
 }
 
 // Done returns a channel that is closed once the subscription has ended and no callback of it runs or will
@@ -113,7 +109,7 @@ func (s *Subscription) offer(snap *snapshot) {
 		signal(s.wake)
 	case !s.running:
 		s.running = true
-		go s.run() // finish tells close that it ended
+		go s.run() // finish tells wait that it ended
 	}
 }
 
@@ -250,7 +246,7 @@ func (t *topic) copyTo(list []*Subscription) []*Subscription {
 // eventDispatcher hands changes of services to their subscriptions. One goroutine drains a queue in which
 // each service stands at most once, and fills the one-slot mailbox of each subscription (E1). So whoever
 // reports a change never waits, memory is bounded, and the latest list always arrives. Safe for concurrent
-// use; made by newEventDispatcher, started by start, ended by close.
+// use; made by newEventDispatcher, started by start, ended by end.
 type eventDispatcher struct {
 	log  *zap.Logger
 	wake chan struct{}
@@ -294,7 +290,7 @@ func (d *eventDispatcher) changed(t *topic) {
 	signal(d.wake)
 }
 
-// drain works the queue off until close.
+// drain works the queue off until end.
 func (d *eventDispatcher) drain() {
 	var topics []*topic
 	var subs []*Subscription
@@ -333,12 +329,11 @@ func (d *eventDispatcher) swapQueue(empty []*topic) []*topic {
 	return full
 }
 
-// add subscribes fn to a topic. where, unless nil, filters the instances; onEnd, unless nil, is called once
-// when Unsubscribe ends the subscription, but not when close does. It calls no function of the caller's, so
-// that locks may be held. After close the subscription has ended already.
-func (d *eventDispatcher) add(t *topic, fn func(Event), where func(Instance) bool, onEnd func()) *Subscription {
+// add subscribes fn to a topic. where, unless nil, filters the instances. It calls neither, so that locks may
+// be held. After end the subscription has ended already.
+func (d *eventDispatcher) add(t *topic, fn func(Event), where func(Instance) bool) *Subscription {
 	s := &Subscription{
-		events: d, topic: t, fn: fn, where: where, onEnd: onEnd,
+		events: d, topic: t, fn: fn, where: where,
 		wake: make(chan struct{}, 1), done: make(chan struct{}), released: make(chan struct{}),
 	}
 	d.mu.Lock()
@@ -363,9 +358,9 @@ func (d *eventDispatcher) forget(s *Subscription) {
 // watch subscribes to a topic at once and returns the events as a sequence, which must be ranged over and
 // only once: a second range is empty. The events are made in the goroutine that ranges, so what changes
 // while the loop's body runs arrives as one event. The sequence ends without an error when ctx ends, and
-// with one that wraps ErrClosed after close. Leaving the loop unsubscribes. where and onEnd are those of add.
-func (d *eventDispatcher) watch(ctx context.Context, t *topic, where func(Instance) bool, onEnd func()) iter.Seq2[Event, error] {
-	s := d.add(t, nil, where, onEnd)
+// with one that wraps ErrClosed after end. Leaving the loop unsubscribes. where is that of add.
+func (d *eventDispatcher) watch(ctx context.Context, t *topic, where func(Instance) bool) iter.Seq2[Event, error] {
+	s := d.add(t, nil, where)
 	var ranged atomic.Bool
 	return func(yield func(Event, error) bool) {
 		if ranged.Swap(true) {
@@ -392,14 +387,8 @@ func (d *eventDispatcher) watch(ctx context.Context, t *topic, where func(Instan
 	}
 }
 
-// close ends every subscription, so that nothing more is delivered, and waits for the callbacks that run,
-// as wait does.
-func (d *eventDispatcher) close(ctx context.Context) {
-	d.end()
-	d.wait(ctx)
-}
-
-// end ends every subscription, so that no callback starts any more. It does not wait for those that run.
+// end ends every subscription, so that no callback starts any more, and the goroutine that delivers. It does
+// not wait for callbacks that run: wait does.
 func (d *eventDispatcher) end() {
 	d.mu.Lock()
 	if !d.closed {

@@ -269,7 +269,7 @@ func (ns *NamingService) subscribe(key serviceKey, fn func(Event), where func(In
 	if ns.life.over.Load() {
 		return nil, callError("subscribe", key.String(), ErrClosed)
 	}
-	err = ns.hosts.subscribable(key, func(t *topic) { sub = ns.events.add(t, fn, where, nil) })
+	err = ns.hosts.subscribable(key, func(t *topic) { sub = ns.events.add(t, fn, where) })
 	if err != nil {
 		return nil, callError("subscribe", key.String(), err)
 	}
@@ -305,7 +305,7 @@ func (ns *NamingService) watch(ctx context.Context, key serviceKey, where func(I
 			return
 		}
 		var events iter.Seq2[Event, error]
-		err := ns.hosts.subscribable(key, func(t *topic) { events = ns.events.watch(ctx, t, where, nil) })
+		err := ns.hosts.subscribable(key, func(t *topic) { events = ns.events.watch(ctx, t, where) })
 		if err != nil {
 			yield(Event{}, callError("watch", key.String(), err))
 			return
