@@ -1,7 +1,7 @@
 package nacos
 
 import (
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -119,15 +119,8 @@ func joinClusters(names []string) string {
 	if len(names) == 1 {
 		return names[0]
 	}
-	sorted := append(make([]string, 0, len(names)), names...)
-	sort.Strings(sorted)
-	kept := sorted[:0]
-	for i, n := range sorted {
-		if i == 0 || n != sorted[i-1] {
-			kept = append(kept, n)
-		}
-	}
-	return strings.Join(kept, ",")
+	sorted := slices.Sorted(slices.Values(names))
+	return strings.Join(slices.Compact(sorted), ",")
 }
 
 // splitClusters is the inverse of joinClusters.

@@ -129,21 +129,24 @@ func (r *hostReactor) known(k serviceKey) *snapshot {
 	return v.(*hostEntry).current()
 }
 
-// current returns the list, nil when it is not known, and marks the entry as used.
-func (e *hostEntry) current() *snapshot {
+// touch marks the entry as used.
+func (e *hostEntry) touch() {
 	if !e.used.Load() {
 		e.used.Store(true)
 	}
+}
+
+// current returns the list, nil when it is not known, and marks the entry as used.
+func (e *hostEntry) current() *snapshot {
+	e.touch()
 	return e.snap.Load()
 }
 
-// entry returns the entry of k, made if needed; its first query is then due at once.
+// entry returns the entry of k, whose names are checked, made if needed; its first query is then due at once.
+// It is nil if lookups, which are limited, keep too many already.
 func (r *hostReactor) entry(k serviceKey, limited bool) (*hostEntry, error) {
 	if v, ok := r.entries.Load(k); ok {
 		return v.(*hostEntry), nil
-	}
-	if err := checkKey(k); err != nil {
-		return nil, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,22 +168,6 @@ func (r *hostReactor) entry(k serviceKey, limited bool) (*hostEntry, error) {
 	return e, nil
 }
 
-// checkKey says what is wrong with the names of a lookup or subscription.
-func checkKey(k serviceKey) error {
-	if err := checkService(k.group, k.name); err != nil {
-		return err
-	}
-	for _, c := range splitClusters(k.clusters) {
-		if c == "" {
-			return &ArgumentError{Argument: "cluster", Rule: "must not be blank"}
-		}
-		if err := checkCluster(c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // get returns the list of k, waiting for the first query if need be: until ctx ends, which closing must end.
 func (r *hostReactor) get(ctx context.Context, k serviceKey) (*hostEntry, *snapshot, error) {
 	for {
@@ -192,9 +179,7 @@ func (r *hostReactor) get(ctx context.Context, k serviceKey) (*hostEntry, *snaps
 			s, err := r.query(ctx, k)
 			return nil, s, err
 		}
-		if !e.used.Load() {
-			e.used.Store(true)
-		}
+		e.touch()
 		select {
 		case <-e.answered:
 		case <-ctx.Done():
@@ -215,9 +200,6 @@ func (r *hostReactor) get(ctx context.Context, k serviceKey) (*hostEntry, *snaps
 
 // query asks a server for the list and keeps nothing (H10).
 func (r *hostReactor) query(ctx context.Context, k serviceKey) (*snapshot, error) {
-	if err := checkKey(k); err != nil {
-		return nil, err
-	}
 	r.queries.Add(1)
 	reply, err := r.transport.list(ctx, k, wire.Fingerprint{})
 	if err != nil {
@@ -408,7 +390,7 @@ func (r *hostReactor) subscribable(k serviceKey, add func(t *topic)) error {
 		dead, closed := e.dead, r.closed
 		e.mu.Unlock()
 		if !dead && !closed {
-			e.used.Store(true)
+			e.touch()
 			add(&e.topic)
 			r.mu.Unlock()
 			return nil

@@ -212,12 +212,12 @@ func (ns *NamingService) GetService(ctx context.Context, service string, options
 
 // lookup returns the list of a service: the one in memory, or a server's answer.
 func (ns *NamingService) lookup(ctx context.Context, key serviceKey, direct bool) (*snapshot, error) {
-	if !direct && !ns.life.over.Load() {
-		if snap := ns.hosts.known(key); snap != nil {
-			return snap, nil
-		}
-	}
 	if !direct {
+		if !ns.life.over.Load() {
+			if snap := ns.hosts.known(key); snap != nil {
+				return snap, nil
+			}
+		}
 		_, snap, err := ns.entry(ctx, key)
 		return snap, err
 	}

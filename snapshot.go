@@ -1,6 +1,7 @@
 package nacos
 
 import (
+	"slices"
 	"time"
 
 	"github.com/nacos-naming/nacos/internal/wire"
@@ -27,7 +28,7 @@ func newSnapshot(k serviceKey, info *wire.ServiceInfo, source Source, now time.T
 	all := make([]Instance, 0, len(info.Hosts))
 	for i := range info.Hosts {
 		h := &info.Hosts[i]
-		if len(wanted) > 0 && !contains(wanted, h.Cluster) {
+		if len(wanted) > 0 && !slices.Contains(wanted, h.Cluster) {
 			continue // some servers ignore the filter
 		}
 		all = append(all, Instance{
@@ -50,15 +51,6 @@ func newSnapshot(k serviceKey, info *wire.ServiceInfo, source Source, now time.T
 	take(func(in *Instance) bool { return !in.selectable() })
 	s.pick = newPicker(s.up, func(i int) float64 { return effectiveWeight(s.hosts[i].Weight) })
 	return s
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 // healthy counts the healthy instances, also those that may not be chosen.

@@ -67,6 +67,20 @@ func checkCluster(name string) error {
 	return nil
 }
 
+// checkKey says what is wrong with the names of a lookup or subscription. That no cluster is empty or holds a
+// comma, gather has seen to.
+func checkKey(k serviceKey) error {
+	if err := checkService(k.group, k.name); err != nil {
+		return err
+	}
+	for _, c := range splitClusters(k.clusters) {
+		if err := checkCluster(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // checkInstance refuses instances that were not made by NewInstance or a lookup, and values no server takes.
 func checkInstance(in Instance) error {
 	if !in.made {
