@@ -292,8 +292,8 @@ func TestArgumentsAtTheEdgeAreSent(t *testing.T) {
 		for _, ip := range []string{"::1", "2001:db8::1", "localhost", "a", "3com.example", "123", "host-1.example.", "A.B", strings.Repeat("a", 63)} {
 			in = append(in, NewInstance(ip, 1))
 		}
-		for _, weight := range []float64{0, math.SmallestNonzeroFloat64, 10000} {
-			in = append(in, at(65535, weighing(weight)))
+		for _, heft := range []float64{0, math.SmallestNonzeroFloat64, 10000} {
+			in = append(in, at(65535, weight(heft)))
 		}
 		for _, pairs := range []map[string]string{{MetadataBeatInterval: "14999"}, {MetadataBeatInterval: "soon"}, {MetadataBeatTimeout: "-1"}, {"": "", "k": "\n\u00fc"}} {
 			in = append(in, at(1, func(in *Instance) { in.Metadata = NewMetadata(pairs) }))
@@ -408,7 +408,7 @@ func TestArgumentErrorsQuoteTheRule(t *testing.T) {
 		`nacos: invalid group "": must not be blank`:                                            checkService("", "a"),
 		`nacos: invalid port 0: must be within 1 and 65535`:                                     checkAddress(NewInstance("a", 0)),
 		`nacos: invalid ip "a_b": must be an IP address or a host name (RFC 1123)`:              checkAddress(NewInstance("a_b", 1)),
-		`nacos: invalid weight NaN: must be within 0 and 10000`:                                 checkInstance(at(1, weighing(math.NaN()))),
+		`nacos: invalid weight NaN: must be within 0 and 10000`:                                 checkInstance(at(1, weight(math.NaN()))),
 	} {
 		assert.EqualError(t, err, want)
 	}

@@ -19,13 +19,7 @@ const (
 )
 
 // instance is the one most tests register, with what they change.
-func instance(change ...func(*Instance)) Instance {
-	in := NewInstance("10.9.0.1", 8080)
-	for _, c := range change {
-		c(&in)
-	}
-	return in
-}
+func instance(change ...func(*Instance)) Instance { return at(8080, change...) }
 
 func persistent(in *Instance) { in.Ephemeral = false }
 

@@ -23,9 +23,7 @@ func TestShutdownDeregistersEphemeralInstancesInParallel(t *testing.T) {
 		for i := range 64 {
 			w.register(ns, fmt.Sprintf("s%d", i), NewInstance("10.9.0.1", 8000+i))
 		}
-		db := NewInstance("10.9.0.1", 5432)
-		db.Ephemeral = false
-		w.register(ns, "db", db)
+		w.register(ns, "db", at(5432, persistent))
 		w.server().Intercept(func(r *mininacos.Request) (f mininacos.Fault) {
 			if r.API == mininacos.APIDeregister {
 				f.Delay = time.Second
@@ -47,9 +45,7 @@ func TestShutdownDeregistersEphemeralInstancesInParallel(t *testing.T) {
 func TestShutdownDeregistersPersistentInstancesWhenAskedTo(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		ns := w.client(WithDeregisterPersistent())
-		db := NewInstance("10.9.0.1", 5432)
-		db.Ephemeral = false
-		w.register(ns, "db", db)
+		w.register(ns, "db", at(5432, persistent))
 		require.NoError(w, ns.Shutdown(w.ctx))
 		assert.Empty(w, w.server().Instances("", "", "db"))
 	})

@@ -18,10 +18,9 @@ func at(port int, change ...func(*Instance)) Instance {
 	return in
 }
 
-func weighing(w float64) func(*Instance) { return func(in *Instance) { in.Weight = w } }
-func sick(in *Instance)                  { in.Healthy = false }
-func disabled(in *Instance)              { in.Enabled = false }
-func tagged(in *Instance)                { in.Metadata = NewMetadata(map[string]string{"k": "v"}) }
+func sick(in *Instance)     { in.Healthy = false }
+func disabled(in *Instance) { in.Enabled = false }
+func tagged(in *Instance)   { in.Metadata = NewMetadata(map[string]string{"k": "v"}) }
 
 // H7
 func TestDiff(t *testing.T) {
@@ -43,14 +42,14 @@ func TestDiff(t *testing.T) {
 		"one for another":         {hosts(1, 2, 3), hosts(1, 4, 3), []int{4}, []int{2}, nil},
 		"all for others":          {hosts(1, 2), hosts(3, 4), []int{3, 4}, []int{1, 2}, nil},
 		"everything at once":      {list(at(1), at(2), at(3)), list(at(3, sick), at(4), at(1)), []int{4}, []int{2}, []int{3}},
-		"weight":                  {list(at(1)), list(at(1, weighing(2))), nil, nil, []int{1}},
+		"weight":                  {list(at(1)), list(at(1, weight(2))), nil, nil, []int{1}},
 		"health":                  {list(at(1)), list(at(1, sick)), nil, nil, []int{1}},
 		"enabled":                 {list(at(1)), list(at(1, disabled)), nil, nil, []int{1}},
 		"metadata":                {list(at(1)), list(at(1, tagged)), nil, nil, []int{1}},
 		"modified at the end":     {list(at(1), at(2)), list(at(3), at(2, sick)), []int{3}, []int{1}, []int{2}},
 		"another cluster":         {list(at(1)), list(elsewhere), []int{1}, []int{1}, nil},
 		"id alone":                {list(at(1)), list(at(1, func(in *Instance) { in.ID = "x" })), nil, nil, nil},
-		"a weight that is no one": {list(at(1, weighing(math.NaN()))), list(at(1, weighing(math.NaN()))), nil, nil, nil},
+		"a weight that is no one": {list(at(1, weight(math.NaN()))), list(at(1, weight(math.NaN()))), nil, nil, nil},
 	} {
 		got := diff(c.before, c.after)
 		for what, pair := range map[string][2][]int{
@@ -73,7 +72,7 @@ func TestInstanceAsText(t *testing.T) {
 	leakcheck.Check(t)
 	assert.Equal(t, "10.9.0.1:80", at(80).String())
 	assert.Equal(t, "[2001:db8::1]:80", NewInstance("2001:db8::1", 80).Addr())
-	in := at(80, weighing(0.5), sick, disabled)
+	in := at(80, weight(0.5), sick, disabled)
 	in.Cluster, in.Ephemeral = "b", false
 	assert.Equal(t, "10.9.0.1:80 cluster=b weight=0.5 unhealthy disabled persistent", in.String())
 	assert.Equal(t, []string{"poll", "none", "none"}, []string{SourcePoll.String(), SourceNone.String(), Source(99).String()})

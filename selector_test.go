@@ -14,7 +14,7 @@ import (
 func weighed(weights ...float64) []Instance {
 	list := make([]Instance, len(weights))
 	for i, w := range weights {
-		list[i] = at(i, weighing(w))
+		list[i] = at(i, weight(w))
 	}
 	return list
 }
@@ -123,13 +123,13 @@ func (f fixed) Uint64() uint64 { return uint64(f) }
 // H11: what a choice may return at all.
 func TestSelectable(t *testing.T) {
 	leakcheck.Check(t)
-	for weight, want := range map[float64]bool{1: true, 0: false, math.Copysign(0, -1): false, -1: false, math.Inf(-1): false,
+	for w, want := range map[float64]bool{1: true, 0: false, math.Copysign(0, -1): false, -1: false, math.Inf(-1): false,
 		math.Inf(1): true, math.SmallestNonzeroFloat64: true} {
-		in := at(1, weighing(weight))
-		assert.Equal(t, want, in.selectable(), weight)
+		in := at(1, weight(w))
+		assert.Equal(t, want, in.selectable(), w)
 		disabled(&in)
 		assert.False(t, in.selectable())
 	}
-	in := at(1, weighing(math.NaN()))
+	in := at(1, weight(math.NaN()))
 	assert.True(t, in.selectable(), "no number counts as 1")
 }
