@@ -187,3 +187,34 @@ func TestBlackHoleDelaysNoBeatBeyondOneAndAHalfPeriods(t *testing.T) {
 		c.expectAll(w.server())
 	})
 }
+
+// H3: after an outage lists follow as soon as heartbeats show that a server is back, however long polls would
+// have waited.
+func TestListsFollowAsSoonAsAServerIsBack(t *testing.T) {
+	for _, vanish := range []func(w *world){
+		func(w *world) { w.server().Stop() },
+		func(w *world) { w.net.BlackHole(serverIP(0), true) },
+	} {
+		inWorld(t, 1, func(w *world) {
+			ns := w.client()
+			w.register(ns, "mine", NewInstance("10.9.0.1", 80))
+			var events record
+			_, err := ns.Subscribe("orders", events.on)
+			require.NoError(w, err)
+			moment()
+			vanish(w)
+			_, err = ns.SelectOneHealthyInstance(w.ctx, "unseen")
+			require.Error(w, err)
+			time.Sleep(10 * time.Minute)
+			w.net.BlackHole(serverIP(0), false)
+			require.NoError(w, w.server().Restart(mininacos.KeepState))
+			for _, service := range []string{"orders", "unseen"} {
+				require.NoError(w, w.server().Register("", "", service, mininacos.NewInstance("10.9.0.2", 80)))
+			}
+			time.Sleep(7 * time.Second) // one period, the second within which polls spread, one to try again
+			_, err = ns.SelectOneHealthyInstance(w.ctx, "unseen")
+			require.NoError(w, err)
+			assert.Len(w, events.all(), 2)
+		})
+	}
+}

@@ -61,6 +61,7 @@ type hostEntry struct {
 	used      atomic.Bool              // looked up since the last poll; written only when clear
 	confirmed atomic.Int64             // when a server last gave this list, unix ns
 	refTime   atomic.Int64             // that server's clock, ms
+	failing   atomic.Bool              // the last query failed
 	answered  chan struct{}            // closed when the first query is over
 
 	mu   sync.Mutex // guards err, dead
@@ -269,11 +270,29 @@ func (r *hostReactor) expire(e *hostEntry, now time.Time) bool {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.dead {
+		return true // hurry came when it was being freed
+	}
 	e.dead = true
 	r.entries.Delete(e.key)
 	r.count--
 	e.snap.Store(nil)
 	return true
+}
+
+// hurry brings polls that wait because others failed forward to within a second: a server is back.
+func (r *hostReactor) hurry() {
+	now := time.Now()
+	r.each(func(e *hostEntry) {
+		if !e.failing.Load() {
+			return
+		}
+		soon := now.Add(timerpool.Spread(r.cfg.firstPollDelay, 0, 1, r.rnd.float()))
+		// Without a due time a poll is under way; it may wait for a connection that died long ago, and fail.
+		if due := e.job.Due(); due.IsZero() || due.After(soon) {
+			e.job.Schedule(soon)
+		}
+	})
 }
 
 // ask queries a server and applies the answer.
@@ -292,9 +311,11 @@ func (r *hostReactor) ask(ctx context.Context, e *hostEntry, sent time.Time) err
 			r.log.Warn("list cannot be read", zap.String("service", e.key.String()), zap.Error(err))
 		}
 		e.setErr(err)
+		e.failing.Store(true)
 		return err
 	}
 	e.fails = 0
+	e.failing.Store(false)
 	r.apply(e, reply, sent)
 	e.setErr(nil) // after the list is there: get returns one of the two
 	return nil

@@ -54,6 +54,7 @@ func NewNamingService(options ...Option) (*NamingService, error) {
 	ns.hosts = newHostReactor(c, ns.proxy, ns.events, ns.pool, ns.rnd, c.logger.Named("host"))
 	ns.beats = newBeatReactor(c, ns.proxy, ns.life, ns.pool, ns.rnd, c.logger.Named("beat"))
 	ns.hosts.onList = ns.beats.adopt
+	ns.proxy.onBack = ns.hosts.hurry
 
 	ns.events.start()
 	nextRenewal := func() time.Time {

@@ -57,6 +57,7 @@ type namingProxy struct {
 	rnd     *random
 	log     *zap.Logger
 	conns   *connTracker // nil with a RoundTripper of the user's
+	onBack  func()       // called when a server that failed answers again; it must not block
 	bodies  sync.Pool    // *bytes.Buffer
 }
 
@@ -297,6 +298,7 @@ func (p *namingProxy) judge(srv *server, r *request, failure *APIError, status i
 func (p *namingProxy) noteAnswer(srv *server) {
 	if p.servers.answered(srv) {
 		p.log.Warn("server is back", zap.String("server", srv.host))
+		p.onBack()
 	}
 }
 
