@@ -13,7 +13,7 @@ var (
 	ErrClosed = errors.New("naming service is closed")
 
 	// ErrNoServer is returned when there is no Nacos server to ask: no address was given.
-	ErrNoServer = errors.New("no server available")
+	ErrNoServer = errors.New("no server available: WithServers gave no address")
 
 	// ErrDeregistered is returned by Registration.Update when the instance has been deregistered, or a
 	// deregistration of it was tried and failed.
@@ -113,16 +113,20 @@ func (e *ArgumentError) Error() string {
 // Total above 0: everybody is unhealthy. Healthy above 0: the healthy ones are disabled, have weight 0 or
 // were refused by Where. When Nacos itself cannot be reached the error is an *APIError instead.
 type NoInstanceError struct {
-	Service string // name without group
-	Group   string
-	Total   int    // instances in the list
-	Healthy int    // of these, healthy ones
-	Source  Source // where the list is from
+	Service  string // name without group
+	Group    string
+	Clusters []string // those the lookup was limited to; empty: all
+	Total    int      // instances in the list
+	Healthy  int      // of these, healthy ones
+	Source   Source   // where the list is from
 }
 
 // Error tells how many instances there are and why none can be chosen.
 func (e *NoInstanceError) Error() string {
 	name := groupedName(e.Group, e.Service)
+	if len(e.Clusters) > 0 {
+		name += " in " + strings.Join(e.Clusters, ", ")
+	}
 	switch {
 	case e.Total == 0:
 		return fmt.Sprintf("nacos: no instance of %s: the list is empty (from %s)", name, e.Source)

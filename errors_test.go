@@ -21,6 +21,7 @@ func TestErrorTexts(t *testing.T) {
 		"nacos: invalid port 0: must be within 1 and 65535":                                                          &ArgumentError{Argument: "port", Value: "0", Rule: "must be within 1 and 65535"},
 		"nacos: invalid instance: must come from NewInstance":                                                        &ArgumentError{Argument: "instance", Rule: "must come from NewInstance"},
 		"nacos: no instance of g@@s: the list is empty (from poll)":                                                  &NoInstanceError{Group: "g", Service: "s", Source: SourcePoll},
+		"nacos: no instance of g@@s in a, b: the list is empty (from poll)":                                          &NoInstanceError{Group: "g", Service: "s", Clusters: []string{"a", "b"}, Source: SourcePoll},
 		"nacos: no instance of g@@s: all 2 are unhealthy (from poll)":                                                &NoInstanceError{Group: "g", Service: "s", Total: 2, Source: SourcePoll},
 		"nacos: no instance of g@@s: none of 2 (1 healthy) is enabled, has weight and passes the filter (from none)": &NoInstanceError{Group: "g", Service: "s", Total: 2, Healthy: 1},
 	} {

@@ -84,10 +84,8 @@ func ExampleKeepTrying() {
 	if err := srv.Restart(mininacos.KeepState); err != nil {
 		log.Fatal(err)
 	}
-	for range ns.Watch(context.Background(), "orders") {
-		if reg.State() == nacos.StateLive {
-			break
-		}
+	for reg.State() != nacos.StateLive { // a readiness probe would look each second or so
+		time.Sleep(10 * time.Millisecond)
 	}
 	fmt.Println(reg.State(), reg.Err())
 	// Output:

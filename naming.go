@@ -110,7 +110,8 @@ func (ns *NamingService) UpdateInstance(ctx context.Context, service string, in 
 
 // DeregisterInstance removes an instance from the servers and ends its heartbeats. Group, cluster and the
 // ephemeral flag of one that this client registered need not be given: it is found by service, ip and port.
-// An instance that this client did not register is deregistered as in and Group say. It takes Group.
+// An instance that this client did not register is deregistered as in and Group say; that servers know no such
+// instance is no error. It takes Group.
 func (ns *NamingService) DeregisterInstance(ctx context.Context, service string, in Instance, options ...CallOption) error {
 	c, err := ns.gatherInstance("DeregisterInstance", optGroup, service, options)
 	if err == nil {

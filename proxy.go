@@ -19,11 +19,11 @@ import (
 	"github.com/nacos-naming/nacos/internal/wire"
 )
 
-// Version is the version of this library. Servers learn it from the User-Agent, by which they decide
-// whether a client understands pushes: its form is part of the protocol (P14).
+// Version is the version of this library, which servers learn from the User-Agent of its requests.
 const Version = "0.1.0"
 
 const (
+	// userAgent has a form by which servers decide whether a client understands pushes (P14).
 	userAgent    = "Nacos-Go-Client:v" + Version
 	maxBodyBytes = 64 << 20
 
@@ -42,8 +42,7 @@ const (
 type roundTripper = http.RoundTripper
 
 // WithRoundTripper sets what sends the HTTP requests, default an http.Transport of the client's own. It
-// must not follow redirects. Close calls its CloseIdleConnections if it has one. (It stands here because
-// this is the only file that knows net/http.)
+// must not follow redirects. Close calls its CloseIdleConnections if it has one.
 func WithRoundTripper(rt http.RoundTripper) Option {
 	return set("WithRoundTripper", rt != nil, "the RoundTripper is nil", func(c *config) { c.roundTripper = rt })
 }
@@ -183,7 +182,8 @@ func apiHint(api string) string {
 	if api == "update" { // the only administrative one
 		kind = "admin"
 	}
-	return "Nacos 3.0 and 3.1 offer it with nacos.core.api.compatibility." + kind + ".enabled=true, 3.2 with the legacy API adapter"
+	return "Nacos 3.0 and 3.1 offer it with nacos.core.api.compatibility." + kind + ".enabled=true, 3.2 with the legacy API adapter; " +
+		"a wrong context path (WithContextPath) looks the same"
 }
 
 // backoff doubles base with every attempt up to limit and takes away up to half of that at random.

@@ -56,7 +56,7 @@ func TestWithoutAServerEveryCallFailsAtOnce(t *testing.T) {
 	assert.ErrorIs(t, err, ErrNoServer)
 	_, err = ns.GetServerStatus(t.Context())
 	assert.ErrorIs(t, err, ErrNoServer)
-	assert.EqualError(t, err, "nacos: status: no server available")
+	assert.EqualError(t, err, "nacos: status: no server available: WithServers gave no address")
 }
 
 // P1: polls stay on one server until it fails, and clients begin at different ones.

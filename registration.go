@@ -24,7 +24,7 @@ type RegistrationState uint8
 // The states. An instance whose registration a server lost is StateRegistering until it is back.
 const (
 	StateRegistering RegistrationState = iota // wanted, no server has confirmed it yet
-	StateLive                                 // a server confirmed it
+	StateLive                                 // a server confirmed it; it stays so while heartbeats fail, see Err and LastBeat
 	StateUpdating                             // live, and a change of it is under way
 	StateLeaving                              // being deregistered, or a deregistration failed and may be repeated
 	StateGone                                 // deregistered, or never registered
@@ -98,6 +98,9 @@ func newRegistration(b *beatReactor, group, service string, at address) *Registr
 func (r *Registration) ServiceName() ServiceName {
 	return ServiceName{Group: r.group, Service: r.service}
 }
+
+// String returns the service, the address and the state, for logs.
+func (r *Registration) String() string { return r.name() + " " + r.State().String() }
 
 // Instance returns what the servers should have: what was last registered or updated, with weight and
 // metadata that were changed at the servers since then (WithoutServerAdoption).

@@ -37,6 +37,13 @@ func parseServer(address, contextPath string) (*server, error) {
 	const forms = "must be host, host:port, [v6]:port or http(s)://host[:port][/context]"
 	s := &server{scheme: "http", path: contextPath}
 	rest := address
+	isURL := strings.Contains(address, "://")
+	switch {
+	case strings.Contains(address, ","):
+		return bad("holds a comma; each address is an argument of its own")
+	case strings.Contains(address, "/") && !isURL:
+		return bad("has a path without http:// in front; " + forms)
+	}
 	if scheme, after, found := strings.Cut(address, "://"); found {
 		u, err := url.Parse(address)
 		switch {
@@ -51,7 +58,7 @@ func parseServer(address, contextPath string) (*server, error) {
 			s.path = p
 		}
 	}
-	host, port, err := splitServer(rest, map[string]string{"http": "80", "https": "443"}[s.scheme], rest != address)
+	host, port, err := splitServer(rest, map[string]string{"http": "80", "https": "443"}[s.scheme], isURL)
 	if err != "" {
 		return bad(err + "; " + forms)
 	}

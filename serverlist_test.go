@@ -37,7 +37,7 @@ func TestParseServer(t *testing.T) {
 	for _, address := range []string{
 		"", " ", ":8848", "host:", "host:0", "host:65536", "host:port", "host:-1", "a b", "-host", "host/nacos", "host?x=1",
 		"ftp://host", "://host", "http://", "http://host:0", "http://user:secret@host", "http://host?x=1", "http://host#f", "http://host/%2f",
-		"[::1", "::1]", "[nohost]x", "host\n", "http://ho st",
+		"a:1,b:1", "host:1/nacos", "[::1", "::1]", "[nohost]x", "host\n", "http://ho st",
 	} {
 		_, err := parseServer(address, "/nacos")
 		var bad *ArgumentError

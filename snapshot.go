@@ -82,7 +82,7 @@ func (s *snapshot) selectOne(k serviceKey, where func(Instance) bool, rnd *rando
 			return in, nil
 		}
 	}
-	return Instance{}, &NoInstanceError{Service: k.name, Group: k.group, Total: len(s.hosts), Healthy: s.healthy(), Source: s.source}
+	return Instance{}, &NoInstanceError{Service: k.name, Group: k.group, Clusters: splitClusters(k.clusters), Total: len(s.hosts), Healthy: s.healthy(), Source: s.source}
 }
 
 // keep copies those that pass; a nil where passes all. The result is the caller's own and never nil.

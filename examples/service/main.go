@@ -1,7 +1,7 @@
 // Command service is an HTTP service on Nacos as one runs in production: it registers itself under the
 // address it serves at, finds others by name, and leaves in good order when it is told to end.
 //
-//	go run ./examples/service -nacos 127.0.0.1:8848 -name orders -listen 127.0.0.1:8080
+//	go run ./examples/service -nacos 127.0.0.1:8848 -name orders -listen :8080 -advertise 10.0.0.5
 //
 // GET /call?service=name asks an instance of the service of that name for /hello and returns what it says.
 package main
@@ -26,17 +26,18 @@ import (
 func main() {
 	servers := flag.String("nacos", "127.0.0.1:8848", "Nacos servers, joined by commas")
 	name := flag.String("name", "orders", "name of this service")
-	listen := flag.String("listen", "127.0.0.1:0", "address to serve at, as others reach it")
+	listen := flag.String("listen", "127.0.0.1:0", "address to serve at")
+	advertise := flag.String("advertise", "", "IP address or host name under which others reach it; default that of -listen")
 	flag.Parse()
 	// The first signal ends ctx, and with it the service; a second one kills.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, strings.Split(*servers, ","), *name, *listen); err != nil {
+	if err := run(ctx, strings.Split(*servers, ","), *name, *listen, *advertise); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, servers []string, name, listen string) (err error) {
+func run(ctx context.Context, servers []string, name, listen, advertise string) (err error) {
 	ns, err := nacos.NewNamingService(nacos.WithServers(servers...))
 	if err != nil {
 		return err
@@ -46,6 +47,13 @@ func run(ctx context.Context, servers []string, name, listen string) (err error)
 	listener, err := net.Listen("tcp", listen)
 	if err != nil {
 		return err
+	}
+	at := listener.Addr().(*net.TCPAddr)
+	if advertise == "" {
+		advertise = at.IP.String()
+	}
+	if ip := net.ParseIP(advertise); ip != nil && ip.IsUnspecified() {
+		return errors.Join(fmt.Errorf("it serves at all addresses of this machine: -advertise must say which one others reach"), listener.Close())
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /hello", func(w http.ResponseWriter, _ *http.Request) {
@@ -57,8 +65,7 @@ func run(ctx context.Context, servers []string, name, listen string) (err error)
 	go func() { served <- server.Serve(listener) }()
 
 	// Serve first, then register: from now on others call. KeepTrying starts also while Nacos is down.
-	at := listener.Addr().(*net.TCPAddr)
-	if _, err := ns.RegisterInstance(ctx, name, nacos.NewInstance(at.IP.String(), at.Port), nacos.KeepTrying()); err != nil {
+	if _, err := ns.RegisterInstance(ctx, name, nacos.NewInstance(advertise, at.Port), nacos.KeepTrying()); err != nil {
 		return errors.Join(err, server.Close())
 	}
 	log.Printf("%s serves at %s", name, at)

@@ -1,6 +1,6 @@
 // Command mininacos serves a Nacos-compatible naming server for local development until it is interrupted.
 //
-//	go run ./mininacos/cmd/mininacos -addr 127.0.0.1:8848
+//	go run ./mininacos/cmd/mininacos -addr 127.0.0.1:8848 -cache 1s -v
 package main
 
 import (
@@ -12,6 +12,10 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/nacos-naming/nacos/mininacos"
 )
@@ -28,6 +32,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("mininacos", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	addr := flags.String("addr", "127.0.0.1:8848", "`host:port` to listen on; port 0 takes a free one")
+	cache := flags.Duration("cache", 10*time.Second, "how long lists tell clients to keep them: changes are seen that long after")
+	verbose := flags.Bool("v", false, "log what changes: instances, health, services")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
@@ -38,7 +44,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		flags.Usage()
 		return 2
 	}
-	srv, err := mininacos.Run(mininacos.WithAddr(*addr))
+	logger := zap.NewNop()
+	if *verbose {
+		logger = zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig()), zapcore.AddSync(stderr), zap.DebugLevel))
+	}
+	srv, err := mininacos.Run(mininacos.WithAddr(*addr), mininacos.WithCacheMillis(*cache), mininacos.WithLogger(logger))
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 		return 1

@@ -50,6 +50,33 @@ func TestS8_ServesUntilInterrupted(t *testing.T) {
 	require.Empty(t, stderr.String())
 }
 
+// S8: -cache is what lists say, -v logs what changes.
+func TestS8_CacheAndLog(t *testing.T) {
+	leakcheck.Check(t)
+	ctx, interrupt := context.WithCancel(context.Background())
+	defer interrupt()
+	out, in := io.Pipe()
+	code := make(chan int, 1)
+	var stderr bytes.Buffer
+	go func() { code <- run(ctx, []string{"-addr", "127.0.0.1:0", "-cache", "3s", "-v"}, in, &stderr) }()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	url := strings.TrimPrefix(strings.TrimSuffix(line, "\n"), "mininacos serves on ")
+	defer http.DefaultClient.CloseIdleConnections()
+	resp, err := http.Post(url+"/v1/ns/instance?serviceName=orders&ip=10.0.0.1&port=80", "", nil)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	resp, err = http.Get(url + "/v1/ns/instance/list?serviceName=orders")
+	require.NoError(t, err)
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Contains(t, string(body), `"cacheMillis":3000`)
+	interrupt()
+	require.Equal(t, 0, <-code)
+	require.Contains(t, stderr.String(), "10.0.0.1")
+}
+
 func TestS8_Usage(t *testing.T) {
 	leakcheck.Check(t)
 	for _, tc := range []struct {
