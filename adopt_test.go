@@ -49,6 +49,29 @@ func TestB11_ConsoleChangeIsAdoptedAndSurvivesTheServersLoss(t *testing.T) {
 	})
 }
 
+// Servers of 3.0 and 3.1 have no API for updates, but a console: what it changed does not keep the instance from
+// being registered again.
+func TestB11_AdoptedInstanceComesBackOnAServerWithoutUpdates(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		ns, reg := w.adopter()
+		time.Sleep(adoption)
+		w.console(heavier)
+		time.Sleep(adoption)
+		w.server().Intercept(func(r *mininacos.Request) (f mininacos.Fault) {
+			if r.API == mininacos.APIUpdate {
+				f.Status = 410
+			}
+			return f
+		})
+		require.NoError(t, w.server().Restart(mininacos.LoseState))
+		time.Sleep(beatPeriod + moments)
+		assert.Equal(t, StateLive, reg.State())
+		w.staysAs("orders", ` weight=7 {"version":"1","zone":"b"}`)
+		w.register(ns, "orders", instance(weight(3)))
+		require.ErrorIs(t, reg.Update(w.ctx, instance(weight(4))), ErrAPIUnavailable, "who asks for an update is told")
+	})
+}
+
 func TestB11_WithoutServerAdoptionTheRegistrationStays(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		_, reg := w.adopter(WithoutServerAdoption())

@@ -210,7 +210,7 @@ func (r *Registration) renew(ctx context.Context) {
 	defer r.cancelRenew()
 	r.mu.Unlock()
 
-	_, err := r.send(ctx, in, true, put, renewTimeout(period))
+	_, err := r.send(ctx, in, true, put, false, renewTimeout(period))
 
 	added, failing := false, false
 	r.mu.Lock()

@@ -347,7 +347,7 @@ func (r *Registration) set(ctx context.Context, in Instance, update bool) error 
 		r.giveTurn()
 		return err
 	}
-	posted, err := r.send(ctx, in, c.post, c.put, 0)
+	posted, err := r.send(ctx, in, c.post, c.put, update, 0)
 
 	b := r.reactor
 	added, abandoned := false, false
@@ -426,8 +426,10 @@ func lacksKey(m, before Metadata) bool {
 	return false
 }
 
-// send brings in to the servers. within, unless 0, bounds each try. It tells whether the registration was made.
-func (r *Registration) send(ctx context.Context, in Instance, post, put bool, within time.Duration) (posted bool, err error) {
+// send brings in to the servers: by a registration if post, by an update if put. An update that was not asked
+// for, but is to win over an overlay, may be one that servers do not offer: 3.0 and 3.1 have overlays from their
+// console only. within, unless 0, bounds each try. It tells whether the registration was made.
+func (r *Registration) send(ctx context.Context, in Instance, post, put, asked bool, within time.Duration) (posted bool, err error) {
 	t := r.reactor.transport
 	if post {
 		if err = t.register(ctx, r.group, r.service, in, within); err != nil {
@@ -436,6 +438,9 @@ func (r *Registration) send(ctx context.Context, in Instance, post, put bool, wi
 	}
 	if put {
 		err = t.update(ctx, r.group, r.service, in, within)
+		if !asked && errors.Is(err, ErrAPIUnavailable) {
+			err = nil
+		}
 	}
 	return post, err
 }
