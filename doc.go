@@ -28,8 +28,8 @@
 //
 // An [*ArgumentError] tells of a wrong argument, before anything is sent. An [*APIError] tells which servers
 // were asked for what, how the last one answered and whether the same call may succeed later. A
-// [*NoInstanceError] tells that a service is known but has no instance to choose. After Shutdown or Close
-// every call fails with [ErrClosed].
+// [*NoInstanceError] tells that a service is known but has no instance to choose. After Shutdown or Close,
+// every call that may ask a server, and every subscription, fails with [ErrClosed].
 //
 // # Ending
 //

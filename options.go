@@ -89,7 +89,8 @@ func defaults() config {
 	}
 }
 
-// Option sets one thing about a NamingService; NewNamingService reports the first one that is wrong.
+// Option sets one thing about a NamingService; NewNamingService reports the first one that is wrong. A duration
+// or count out of range is; so is 0 unless the option says what it means.
 type Option struct {
 	name  string
 	apply func(*config) error // the error says what is right
@@ -192,7 +193,8 @@ func WithCloseTimeout(d time.Duration) Option {
 
 // WithBeatInterval sets the time between two heartbeats of an instance, default 5 s, for instances whose
 // metadata does not set it and until a server asks for another. It must stay below the 15 s after which
-// servers take an instance for unhealthy.
+// servers take an instance for unhealthy. Servers do not learn of it: timeouts in metadata must be above 5 s too
+// unless MetadataBeatInterval stands beside them.
 func WithBeatInterval(d time.Duration) Option {
 	return setDuration("WithBeatInterval", d, minBeatInterval, defaultBeatTimeout-time.Millisecond, func(c *config) *time.Duration { return &c.beatInterval })
 }

@@ -8,11 +8,11 @@ type Stats struct {
 	Subscriptions int // gauge
 
 	BeatsSent   uint64 // heartbeats that were answered or failed, each counted once however often it was tried
-	BeatsFailed uint64 // of these, those no server answered
+	BeatsFailed uint64 // of these, those that failed: no server answered, or not as it should
 	Renewals    uint64 // registrations made again because servers had lost them
 
 	Queries          uint64 // requests for a list
-	QueriesFailed    uint64 // of these, those no server answered
+	QueriesFailed    uint64 // of these, those that failed, likewise
 	QueriesUnchanged uint64 // of these, answers that differed in nothing but their time and so were not decoded
 
 	Servers []ServerStats
