@@ -2,6 +2,8 @@ package nacos
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -43,6 +45,9 @@ func (t *connTracker) dial(ctx context.Context, network, address string) (net.Co
 	conn, err := t.dialer(ctx, network, address)
 	if err != nil {
 		t.wg.Done()
+		if !isDialError(err) { // so a dialer of the user's need not know
+			err = &net.OpError{Op: "dial", Net: network, Err: fmt.Errorf("%s: %w", address, err)}
+		}
 		return nil, err
 	}
 	c := &trackedConn{Conn: conn, owner: t}
@@ -91,4 +96,10 @@ func (c *trackedConn) Close() error {
 		c.owner.wg.Done()
 	})
 	return err
+}
+
+// isDialError tells that no connection came about, so that nothing was asked of the server.
+func isDialError(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
 }

@@ -34,7 +34,7 @@ type APIError struct {
 	Server    string   // host:port of the server whose answer or failure this is
 	Servers   []string // every server tried, in order; a single server that was tried again stands once
 	Status    int      // HTTP status, 0 when no answer came
-	Code      int      // code in the body of the answer, 0 when it has none
+	Code      int      // code of Nacos in the answer beside the status, 0 when it has none
 	Message   string   // the text the server sent, at most 512 bytes; with ErrAPIUnavailable also what to switch on
 	Retryable bool     // whether the same call may succeed later: true for everything but a refusal and what is over or cannot be
 	Err       error    // the cause, nil when the answer itself is the failure
@@ -66,10 +66,30 @@ func (e *APIError) Error() string {
 	default:
 		fmt.Fprintf(&b, "status %d", e.Status)
 	}
+	if e.Code != 0 && e.Code != e.Status {
+		fmt.Fprintf(&b, ": code %d", e.Code)
+	}
 	if e.Message != "" {
 		b.WriteString(": " + e.Message)
 	}
 	return b.String()
+}
+
+// interrupt notes that the call ended, for that cause, before it was settled.
+func (e *APIError) interrupt(cause error) {
+	e.Retryable = !errors.Is(cause, ErrClosed)
+	if e.Err != nil {
+		cause = fmt.Errorf("%w, after %w", cause, e.Err)
+	}
+	e.Err = cause
+}
+
+// noAnswer notes that a try ended with err and no answer. Unless no connection came about, the server may have
+// acted, or act yet.
+func (e *APIError) noAnswer(err error) {
+	if !isDialError(err) {
+		e.mayHaveActed, e.unanswered = true, true
+	}
 }
 
 // Unwrap returns the cause of the last try.

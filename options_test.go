@@ -110,7 +110,7 @@ func TestOptionsThatDoNotFit(t *testing.T) {
 	leakcheck.Check(t)
 	_, err := NewNamingService(WithServers("nacos"), Option{})
 	assertArgument(t, err, "option 2")
-	_, err = NewNamingService(WithDialer((&net.Dialer{}).DialContext), WithRoundTripper(tripper(nil)))
+	_, err = NewNamingService(WithDialer((&net.Dialer{}).DialContext), WithRoundTripper(agreeable{}))
 	assertArgument(t, err, "option WithDialer")
 }
 

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -24,19 +24,18 @@ const Version = "0.1.0"
 
 const (
 	// userAgent has a form by which servers decide whether a client understands pushes (P14).
-	userAgent    = "Nacos-Go-Client:v" + Version
-	maxBodyBytes = 64 << 20
+	userAgent = "Nacos-Go-Client:v" + Version
 
 	// maxPooledBytes is the size of the largest buffer that is kept for the next answer.
 	maxPooledBytes = 1 << 20
 
-	// idleConnTimeout is shorter than the 20 s after which the web server of Nacos closes an idle
-	// connection, so that a request does not meet its end.
-	idleConnTimeout = 15 * time.Second
-
-	// renewConnections is how often idle connections are closed, so that none is pinned to an address
-	// that its host name no longer has (P8).
+	// renewConnections is how often new connections replace the former ones, so that none is pinned to an
+	// address that its host name no longer has (P8).
 	renewConnections = 5 * time.Minute
+
+	// idleConnTimeout is below the 20 s or more after which a server (Tomcat) closes an idle connection: a
+	// request other than GET that meets that close fails.
+	idleConnTimeout = 15 * time.Second
 )
 
 type roundTripper = http.RoundTripper
@@ -52,34 +51,53 @@ func WithRoundTripper(rt http.RoundTripper) Option {
 type namingProxy struct {
 	cfg     *config
 	servers *serverList
-	rt      http.RoundTripper
 	rnd     *random
 	log     *zap.Logger
 	conns   *connTracker // nil with a RoundTripper of the user's
 	onBack  func()       // called when a server that failed answers again; it must not block
-	bodies  sync.Pool    // *bytes.Buffer
+	own     atomic.Pointer[http.Transport]
+	bodies  sync.Pool // *bytes.Buffer
+	maxBody int64     // bytes of an answer's body
 }
 
 func newNamingProxy(c *config, servers *serverList, rnd *random, log *zap.Logger) *namingProxy {
-	p := &namingProxy{cfg: c, servers: servers, rt: c.roundTripper, rnd: rnd, log: log}
+	p := &namingProxy{cfg: c, servers: servers, rnd: rnd, log: log, onBack: func() {}, maxBody: 64 << 20}
 	p.bodies.New = func() any { return new(bytes.Buffer) }
-	if p.rt == nil {
+	if c.roundTripper == nil {
 		p.conns = newConnTracker(c)
-		idle := c.beatWorkers + c.pollWorkers + firstQueryWorkers + deregisterWorkers
-		p.rt = &http.Transport{
-			DialContext:         p.conns.dial,
-			MaxIdleConns:        0,
-			MaxIdleConnsPerHost: idle,
-			IdleConnTimeout:     idleConnTimeout,
-			TLSHandshakeTimeout: c.connectTimeout,
-		}
+		p.own.Store(p.newTransport())
 	}
 	return p
 }
 
-// renew closes idle connections.
+func (p *namingProxy) newTransport() *http.Transport {
+	c := p.cfg
+	return &http.Transport{
+		DialContext:            p.conns.dial,
+		MaxIdleConns:           0,
+		MaxIdleConnsPerHost:    c.beatWorkers + c.pollWorkers + firstQueryWorkers + deregisterWorkers,
+		IdleConnTimeout:        idleConnTimeout,
+		TLSHandshakeTimeout:    c.connectTimeout,
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+}
+
+// transport is what sends the next request.
+func (p *namingProxy) transport() http.RoundTripper {
+	if p.conns == nil {
+		return p.cfg.roundTripper
+	}
+	return p.own.Load()
+}
+
+// renew makes the next requests use new connections. A transport that gets no more requests closes its
+// connections as they become idle, so those too go that are always in use when renew is called.
 func (p *namingProxy) renew() {
-	if c, ok := p.rt.(interface{ CloseIdleConnections() }); ok {
+	old := p.transport()
+	if p.conns != nil {
+		old = p.own.Swap(p.newTransport())
+	}
+	if c, ok := old.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
 }
@@ -120,20 +138,25 @@ func (p *namingProxy) do(ctx context.Context, r *request) error {
 	for {
 		srv := order.next(r.api, r.limit, time.Now())
 		if srv == nil {
-			return p.giveUp(failure)
+			return p.giveUp(failure, order.full)
 		}
-		over := p.try(ctx, srv, r, failure)
+		outcome := p.try(ctx, srv, r, failure)
 		if r.limit > 0 {
 			p.servers.release(srv)
 		}
-		if over {
-			if failure.Server != "" {
-				return failure
-			}
+		switch outcome {
+		case succeeded:
 			if r.sticky {
 				p.servers.stay(srv)
 			}
 			return nil
+		case settled:
+			if r.sticky && errors.Is(failure.Err, context.DeadlineExceeded) {
+				// The caller's time is over, so srv gets no penalty, but the next poll goes elsewhere: else
+				// callers who have less time than one try would never get past a server that is silent.
+				p.servers.leave(srv)
+			}
+			return failure
 		}
 	}
 }
@@ -142,36 +165,35 @@ func (p *namingProxy) do(ctx context.Context, r *request) error {
 func (p *namingProxy) doOne(ctx context.Context, r *request, failure *APIError) error {
 	for i := range p.cfg.maxTries {
 		srv := p.servers.rotation(false).next(r.api, 0, time.Now())
-		if srv == nil { // it has just said that it does not offer this
-			return p.giveUp(failure)
+		if srv == nil {
+			break
 		}
 		if i > 0 {
 			if err := pause(ctx, backoff(100*time.Millisecond, i-1, 2*time.Second, p.rnd)); err != nil {
-				failure.Err = errors.Join(err, failure.Err)
-				failure.Retryable = !errors.Is(err, ErrClosed)
+				failure.interrupt(err)
 				return failure
 			}
 		}
-		if p.try(ctx, srv, r, failure) {
-			if failure.Server != "" {
-				return failure
-			}
+		switch p.try(ctx, srv, r, failure) {
+		case succeeded:
 			return nil
+		case settled:
+			return failure
 		}
 	}
-	return p.giveUp(failure)
+	return p.giveUp(failure, false)
 }
 
-// giveUp completes the error when nobody is left to ask.
-func (p *namingProxy) giveUp(failure *APIError) error {
+// giveUp completes the error when nobody is left to ask. full: some server was left out because of the
+// request's limit.
+func (p *namingProxy) giveUp(failure *APIError, full bool) error {
 	switch {
-	case p.servers.allLack(failure.API, time.Now()):
-		failure.Err, failure.Retryable = ErrAPIUnavailable, false
-		failure.Message = strings.TrimSpace(failure.Message + " (" + apiHint(failure.API) + ")")
-	case len(failure.Servers) == 0:
-		failure.Err, failure.Retryable = errors.New("every server holds as many requests of this kind as it may"), true
-	case errors.Is(failure.Err, ErrAPIUnavailable):
-		failure.Err, failure.Retryable = errors.New("this server does not offer the API, and one that may has failed or is busy"), true
+	case failure.Server != "" && !errors.Is(failure.Err, ErrAPIUnavailable):
+	case full:
+		*failure = APIError{API: failure.API, Subject: failure.Subject, Servers: failure.Servers, Retryable: true,
+			Err: errors.New("every server holds as many requests of this kind as it may"), mayHaveActed: failure.mayHaveActed, unanswered: failure.unanswered}
+	case failure.Server == "": // all are known to lack it
+		failure.Err, failure.Message = ErrAPIUnavailable, apiHint(failure.API)
 	}
 	return failure
 }
@@ -207,16 +229,24 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// try sends r to srv. It returns true when that settles the call: failure stays without a server if it
-// succeeded and is complete if no other server would answer otherwise.
-func (p *namingProxy) try(ctx context.Context, srv *server, r *request, failure *APIError) (over bool) {
+// outcome is what one try means for the call.
+type outcome int
+
+const (
+	succeeded outcome = iota
+	settled           // failed, and no other server would answer otherwise
+	unsettled         // failed, another server or another try may do better
+)
+
+// try sends r to srv. Unless it succeeded, failure tells why.
+func (p *namingProxy) try(ctx context.Context, srv *server, r *request, failure *APIError) outcome {
 	if err := ended(ctx); err != nil {
-		failure.Server, failure.Err, failure.Retryable = srv.host, err, !errors.Is(err, ErrClosed)
-		return true
+		failure.interrupt(err)
+		return settled
 	}
 	tryCtx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	buf := p.bodies.Get().(*bytes.Buffer)
+	buf := p.bodies.Get().(*bytes.Buffer) // decode and judge copy what they keep
 	buf.Reset()
 	defer func() {
 		if buf.Cap() <= maxPooledBytes {
@@ -228,71 +258,97 @@ func (p *namingProxy) try(ctx context.Context, srv *server, r *request, failure 
 	if err == nil && status == http.StatusOK {
 		p.noteAnswer(srv)
 		if err = r.decode(buf.Bytes()); err == nil {
-			*failure = APIError{}
-			return true
+			return succeeded
 		}
 	}
 	if !slices.Contains(failure.Servers, srv.host) {
 		failure.Servers = append(failure.Servers, srv.host)
 	}
+	if err == nil && lacksAPI(status) {
+		return p.noteLack(srv, r, failure, status, buf.Bytes())
+	}
 	failure.Server, failure.Status, failure.Code, failure.Message, failure.Err = srv.host, status, 0, "", err
 	failure.Retryable = true
 	switch {
 	case ctx.Err() != nil: // the caller's end, not the server's fault
-		failure.Err = ended(ctx)
-		failure.Retryable = !errors.Is(failure.Err, ErrClosed)
+		failure.Status, failure.Err = 0, nil
 		failure.noAnswer(err)
-		return true
+		failure.interrupt(ended(ctx))
+		return settled
 	case err != nil && status == 0:
 		if tryCtx.Err() != nil {
 			failure.Err = fmt.Errorf("no answer within %s: %w", r.timeout, context.DeadlineExceeded)
 		}
 		failure.noAnswer(err)
 		p.noteFailure(srv, failure.Err)
-		return false
+		return unsettled
 	case err != nil: // an answer that cannot be read
 		failure.mayHaveActed = true
-		return false
+		return unsettled
 	}
-	return p.judge(srv, r, failure, status, location, buf.Bytes())
+	return p.judge(srv, failure, status, location, buf.Bytes())
 }
 
 // judge completes failure for an answer with another status than 200 (P5, P7).
-func (p *namingProxy) judge(srv *server, r *request, failure *APIError, status int, location string, body []byte) (over bool) {
+func (p *namingProxy) judge(srv *server, failure *APIError, status int, location string, body []byte) outcome {
 	failure.Message, failure.Code = wire.ErrorMessage(body), wire.ErrorCode(body)
-	switch {
-	case status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout:
+	if status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout {
 		failure.mayHaveActed = true
 		p.noteFailure(srv, fmt.Errorf("status %d", status))
-		return false
-	case status == http.StatusNotFound || status == http.StatusGone || status == http.StatusNotImplemented:
-		p.noteAnswer(srv)
-		p.servers.lacks(srv, r.api, time.Now())
-		failure.Err = ErrAPIUnavailable // giveUp says whether that is final
-		return false
+		return unsettled
+	}
+	p.noteAnswer(srv)
+	switch {
 	case status == http.StatusTooManyRequests:
-		p.noteAnswer(srv)
-		return false
+		return unsettled
 	case status >= 500:
-		p.noteAnswer(srv)
-		// Servers answer wrong input with 500 and a text that begins with "caused:".
+		// Servers answer wrong input with 500 and a text that has "caused:".
 		refused := strings.Contains(failure.Message, "caused:")
 		failure.Retryable = !refused
 		failure.mayHaveActed = failure.mayHaveActed || !refused
-		return false
-	case status >= 300 && status < 400:
-		p.noteAnswer(srv)
-		target := "an unknown host"
-		if u, err := url.Parse(location); err == nil && u.Host != "" {
-			target = u.Host
-		}
-		failure.Err, failure.Retryable = fmt.Errorf("redirect to %s not followed", target), false
-		return false
-	default:
-		p.noteAnswer(srv)
+		return unsettled
+	case status >= 400:
 		failure.Retryable = false
-		return true
+		return settled
+	case status >= 300:
+		failure.Err, failure.Retryable = redirectError(srv, location), false
+		return unsettled
+	default: // not from a Nacos server
+		failure.mayHaveActed = true
+		return unsettled
 	}
+}
+
+// redirectError names the host that an answer points to, nothing else of its address (P15).
+func redirectError(srv *server, location string) error {
+	u, err := url.Parse(location)
+	switch {
+	case location == "":
+		return nil
+	case err != nil:
+		return errors.New("redirect to a malformed address not followed")
+	case u.Host == "":
+		return fmt.Errorf("redirect to %s not followed", srv.host)
+	default:
+		return fmt.Errorf("redirect to %s not followed", u.Host)
+	}
+}
+
+func lacksAPI(status int) bool {
+	return status == http.StatusNotFound || status == http.StatusGone || status == http.StatusNotImplemented
+}
+
+// noteLack notes that srv does not have the API. That is the failure of the call only if no other server
+// failed in another way: a server that is down may have it.
+func (p *namingProxy) noteLack(srv *server, r *request, failure *APIError, status int, body []byte) outcome {
+	p.noteAnswer(srv)
+	p.servers.lacks(srv, r.api, time.Now())
+	if failure.Server != "" && !errors.Is(failure.Err, ErrAPIUnavailable) {
+		return unsettled
+	}
+	failure.Server, failure.Status, failure.Code, failure.Err = srv.host, status, wire.ErrorCode(body), ErrAPIUnavailable
+	failure.Message = strings.TrimSpace(wire.ErrorMessage(body) + " (" + apiHint(r.api) + ")")
+	return unsettled
 }
 
 func (p *namingProxy) noteAnswer(srv *server) {
@@ -329,19 +385,22 @@ func (p *namingProxy) exchange(ctx context.Context, srv *server, r *request, buf
 		req.Body, _ = req.GetBody()
 		req.ContentLength = int64(len(r.form))
 	}
-	resp, err := p.rt.RoundTrip(req.WithContext(ctx))
+	resp, err := p.transport().RoundTrip(req.WithContext(ctx))
 	if err != nil {
-		return 0, "", err
+		return 0, "", brief(err)
 	}
 	defer resp.Body.Close()
-	n, err := buf.ReadFrom(io.LimitReader(resp.Body, maxBodyBytes+1))
+	if resp.StatusCode < 100 { // net/http lets "HTTP/1.1 000" pass
+		return 0, "", fmt.Errorf("the answer is not HTTP: status %d", resp.StatusCode)
+	}
+	n, err := buf.ReadFrom(io.LimitReader(resp.Body, p.maxBody+1))
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return 0, "", ctx.Err()
 	case err != nil:
-		return resp.StatusCode, "", fmt.Errorf("body cut off after %d bytes: %w", n, err)
-	case n > maxBodyBytes:
-		return resp.StatusCode, "", fmt.Errorf("body is larger than %d bytes", maxBodyBytes)
+		return resp.StatusCode, "", fmt.Errorf("body cannot be read beyond %d bytes: %w", n, err)
+	case n > p.maxBody:
+		return resp.StatusCode, "", fmt.Errorf("body is larger than %d bytes", p.maxBody)
 	}
 	return resp.StatusCode, resp.Header.Get("Location"), nil
 }
@@ -354,16 +413,25 @@ func (p *namingProxy) requestID() string {
 	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", a>>32, a>>16&0xffff, a&0xffff, b>>48, b&0xffffffffffff)
 }
 
-// noAnswer notes that a try ended with err and no answer. Unless no connection came about, the server may have
-// acted, or act yet.
-func (e *APIError) noAnswer(err error) {
-	if !isDialError(err) {
-		e.mayHaveActed, e.unanswered = true, true
+// maxErrorText bounds the text of an error: net/http quotes what a server sent.
+const maxErrorText = 256
+
+// brief returns an error without what nobody needs to read: the whole address with its parameters, that a
+// RoundTripper of the user's puts into a *url.Error, and the end of a very long text.
+func brief(err error) error {
+	if u, ok := err.(*url.Error); ok && u.Err != nil {
+		err = u.Err
 	}
+	if len(err.Error()) > maxErrorText {
+		return briefError{err}
+	}
+	return err
 }
 
-// isDialError tells that no connection came about, so that nothing was asked of the server.
-func isDialError(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
+type briefError struct{ error }
+
+func (e briefError) Error() string {
+	return strings.ToValidUTF8(e.error.Error()[:maxErrorText], "") + "..."
 }
+
+func (e briefError) Unwrap() error { return e.error }

@@ -134,7 +134,7 @@ func readList(k serviceKey, known wire.Fingerprint, body []byte) (listReply, err
 		return listReply{}, &wire.DecodeError{What: "instance list", Kind: wire.KindMissingField, Field: "hosts", Offset: len(body)}
 	}
 	if bare := info.Name == k.name && (info.Group == k.group || info.Group == ""); !bare && info.Name != groupedName(k.group, k.name) {
-		return listReply{}, fmt.Errorf("the list is of another service: %q", info.Name)
+		return listReply{}, &wire.DecodeError{What: "list of another service", Kind: wire.KindUnexpected, Field: "name", Offset: len(body)}
 	}
 	return listReply{info: info, refTime: info.LastRefTime, print: print}, nil
 }

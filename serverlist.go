@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,7 +33,11 @@ type server struct {
 // parseServer reads an address in one of the forms of P8. A URL without a port has the port of its scheme.
 func parseServer(address, contextPath string) (*server, error) {
 	bad := func(rule string) (*server, error) {
-		return nil, &ArgumentError{Argument: "server address", Value: strconv.Quote(address), Rule: rule}
+		shown := address
+		if at := strings.LastIndexByte(address, '@'); at >= 0 { // what stands before it may be a password
+			shown = "***" + address[at:]
+		}
+		return nil, &ArgumentError{Argument: "server address", Value: strconv.Quote(shown), Rule: rule}
 	}
 	const forms = "must be host, host:port, [v6]:port or http(s)://host[:port][/context]"
 	s := &server{scheme: "http", path: contextPath}
@@ -44,49 +49,50 @@ func parseServer(address, contextPath string) (*server, error) {
 	case strings.Contains(address, "/") && !isURL:
 		return bad("has a path without http:// in front; " + forms)
 	}
-	if scheme, after, found := strings.Cut(address, "://"); found {
+	port := defaultServerPort
+	if scheme, _, found := strings.Cut(address, "://"); found {
 		u, err := url.Parse(address)
 		switch {
-		case err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Contains(u.EscapedPath(), "%"):
+		case err != nil || u.User != nil || strings.ContainsAny(address, "?#") || strings.Contains(u.Path, "%"):
 			return bad(forms)
 		case u.Scheme != "http" && u.Scheme != "https":
 			return bad("has the scheme " + strconv.Quote(scheme) + "; " + forms)
 		}
 		s.scheme = u.Scheme
-		rest, _, _ = strings.Cut(after, "/")
+		rest = u.Host
+		port = map[string]string{"http": "80", "https": "443"}[s.scheme]
 		if p := cleanPath(u.Path); p != "" {
 			s.path = p
 		}
 	}
-	host, port, err := splitServer(rest, map[string]string{"http": "80", "https": "443"}[s.scheme], isURL)
-	if err != "" {
-		return bad(err + "; " + forms)
+	var problem string
+	if s.host, problem = hostPort(rest, port); problem != "" {
+		return bad(problem + "; " + forms)
 	}
-	s.host = net.JoinHostPort(host, port)
 	return s, nil
 }
 
-func splitServer(text, schemePort string, isURL bool) (host, port, problem string) {
-	port = defaultServerPort
-	if isURL {
-		port = schemePort
-	}
-	if ip, err := netip.ParseAddr(text); err == nil {
-		return ip.String(), port, ""
-	}
-	host = text
-	if h, p, err := net.SplitHostPort(text); err == nil {
+// hostPort reads host, host:port, [v6], [v6]:port or v6 and returns it as host:port, in one form for each
+// address.
+func hostPort(text, defaultPort string) (hostPort, problem string) {
+	host, port := text, defaultPort
+	if _, err := netip.ParseAddr(text); err == nil {
+		// a bare IPv6 address is full of colons
+	} else if h, p, err := net.SplitHostPort(text); err == nil {
 		host, port = h, p
 	} else if inner, found := strings.CutPrefix(text, "["); found && strings.HasSuffix(inner, "]") {
 		host = strings.TrimSuffix(inner, "]")
 	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", "", "has no port within 1 and 65535"
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
+		return "", "has no port within 1 and 65535"
 	}
-	if _, err := netip.ParseAddr(host); err != nil && !isHostName(host) {
-		return "", "", "has no IP address or host name"
+	if ip, err := netip.ParseAddr(host); err == nil {
+		host = ip.String()
+	} else if !isHostName(host) {
+		return "", "has no IP address or host name"
 	}
-	return host, port, ""
+	return net.JoinHostPort(host, strconv.FormatUint(n, 10)), ""
 }
 
 // cleanPath returns the path with one slash in front and none at the end, or "".
@@ -133,6 +139,7 @@ type rotation struct {
 	list  *serverList
 	start int
 	tried []bool
+	full  bool // the last call of next passed over a server because of the limit
 }
 
 // rotation begins at the server of the polls if sticky, else at a random one.
@@ -156,10 +163,15 @@ func (r *rotation) next(api string, limit int, now time.Time) *server {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	best := -1
+	r.full = false
 	for k := range l.servers {
 		i := (r.start + k) % len(l.servers)
 		s := l.servers[i]
-		if r.tried[i] || limit > 0 && s.held >= limit || now.Before(s.unsupported[api].Add(unsupportedFor)) {
+		if r.tried[i] || now.Before(s.unsupported[api].Add(unsupportedFor)) {
+			continue
+		}
+		if limit > 0 && s.held >= limit {
+			r.full = true
 			continue
 		}
 		if !now.Before(s.penaltyEnds) {
@@ -191,10 +203,15 @@ func (l *serverList) release(s *server) {
 func (l *serverList) stay(s *server) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i := range l.servers {
-		if l.servers[i] == s {
-			l.sticky = i
-		}
+	l.sticky = slices.Index(l.servers, s)
+}
+
+// leave makes polls that go to s go to the next server.
+func (l *serverList) leave(s *server) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.servers[l.sticky] == s {
+		l.sticky = (l.sticky + 1) % len(l.servers)
 	}
 }
 
@@ -222,18 +239,6 @@ func (l *serverList) lacks(s *server, api string, now time.Time) {
 		s.unsupported = make(map[string]time.Time)
 	}
 	s.unsupported[api] = now
-}
-
-// allLack tells that every server said lately that it does not offer api.
-func (l *serverList) allLack(api string, now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, s := range l.servers {
-		if !now.Before(s.unsupported[api].Add(unsupportedFor)) {
-			return false
-		}
-	}
-	return true
 }
 
 // ServerStats is what a client knows of a server's health.
