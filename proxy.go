@@ -165,9 +165,6 @@ func (p *namingProxy) do(ctx context.Context, r *request) error {
 func (p *namingProxy) doOne(ctx context.Context, r *request, failure *APIError) error {
 	for i := range p.cfg.maxTries {
 		srv := p.servers.rotation(false).next(r.api, 0, time.Now())
-		if srv == nil {
-			break
-		}
 		if i > 0 {
 			if err := pause(ctx, backoff(100*time.Millisecond, i-1, 2*time.Second, p.rnd)); err != nil {
 				failure.interrupt(err)
@@ -180,20 +177,19 @@ func (p *namingProxy) doOne(ctx context.Context, r *request, failure *APIError) 
 		case settled:
 			return failure
 		}
+		if errors.Is(failure.Err, ErrAPIUnavailable) { // it will not have it in a moment either
+			return failure
+		}
 	}
-	return p.giveUp(failure, false)
+	return failure
 }
 
 // giveUp completes the error when nobody is left to ask. full: some server was left out because of the
 // request's limit.
 func (p *namingProxy) giveUp(failure *APIError, full bool) error {
-	switch {
-	case failure.Server != "" && !errors.Is(failure.Err, ErrAPIUnavailable):
-	case full:
+	if full && (failure.Server == "" || errors.Is(failure.Err, ErrAPIUnavailable)) {
 		*failure = APIError{API: failure.API, Subject: failure.Subject, Servers: failure.Servers, Retryable: true,
 			Err: errors.New("every server holds as many requests of this kind as it may"), mayHaveActed: failure.mayHaveActed, unanswered: failure.unanswered}
-	case failure.Server == "": // all are known to lack it
-		failure.Err, failure.Message = ErrAPIUnavailable, apiHint(failure.API)
 	}
 	return failure
 }

@@ -13,8 +13,8 @@ import (
 
 const defaultServerPort = "8848"
 
-// unsupportedFor is for how long a server is not asked again for an API that it answered it does not
-// have: long enough not to loop, short enough to see an upgrade.
+// unsupportedFor is for how long a server is asked after all others for an API that it answered it does not
+// have: long enough not to ask in vain each time, short enough to see an upgrade.
 const unsupportedFor = time.Minute
 
 // server is one Nacos server and what is known of its health.
@@ -134,7 +134,8 @@ func newServerList(addresses []string, contextPath string, rnd *random) (*server
 func (l *serverList) size() int { return len(l.servers) }
 
 // rotation is the order in which one request tries the servers: from a start round the list (P1), those
-// under a penalty after all others (P7), each once.
+// under a penalty after all others (P7), those that said they do not offer the API at the very end (P5),
+// each once. Nobody is left out: what a gateway answered while a server started may be over by now.
 type rotation struct {
 	list  *serverList
 	start int
@@ -162,24 +163,27 @@ func (r *rotation) next(api string, limit int, now time.Time) *server {
 	l := r.list
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	best := -1
+	best, bestRank := -1, 0
 	r.full = false
 	for k := range l.servers {
 		i := (r.start + k) % len(l.servers)
 		s := l.servers[i]
-		if r.tried[i] || now.Before(s.unsupported[api].Add(unsupportedFor)) {
+		if r.tried[i] {
 			continue
+		}
+		rank := 0
+		switch {
+		case now.Before(s.unsupported[api].Add(unsupportedFor)):
+			rank = 2
+		case now.Before(s.penaltyEnds):
+			rank = 1
 		}
 		if limit > 0 && s.held >= limit {
-			r.full = true
+			r.full = r.full || rank < 2
 			continue
 		}
-		if !now.Before(s.penaltyEnds) {
-			best = i
-			break
-		}
-		if best < 0 {
-			best = i
+		if best < 0 || rank < bestRank {
+			best, bestRank = i, rank
 		}
 	}
 	if best < 0 {

@@ -91,13 +91,15 @@ func TestPenaltyMovesToTheEnd(t *testing.T) {
 	}
 }
 
-// P5: a server that lacks an API is not asked for it for a minute, but for others.
+// P5: a server that lacks an API is asked for it last for a minute, after those that failed, and for others as ever.
 func TestLackOfAnAPIIsForgotten(t *testing.T) {
 	leakcheck.Check(t)
 	l, now := listOf(t, 2, 1), time.Unix(1000, 0)
 	l.stay(l.servers[0])
 	l.lacks(l.servers[0], "update", now)
-	assert.Equal(t, []int{1}, order(l, true, "update", now.Add(time.Minute-1)))
+	l.failed(l.servers[1], now.Add(time.Hour))
+	assert.Equal(t, []int{1, 0}, order(l, true, "update", now.Add(time.Minute-1)))
+	l.answered(l.servers[1])
 	assert.Equal(t, []int{0, 1}, order(l, true, "list", now))
 	assert.Equal(t, []int{0, 1}, order(l, true, "update", now.Add(time.Minute)))
 }
