@@ -266,6 +266,7 @@ func (d *eventDispatcher) wait(ctx context.Context) error {
 		case <-ctx.Done():
 			select {
 			case <-s.done: // both: what is over is not late
+			case <-released:
 			default:
 				return ended(ctx)
 			}
